@@ -484,8 +484,8 @@ OP(SUM_SQUARES,    "sum_squares",    SIG(1, VARIADIC, 1, NOSTAT, F_REDUCE), ATTR
  * fetch(h) -> y: a copy in device memory of what lies in host memory.
  * offload(x) -> h: a copy in host memory.
  * offload_into(h, x) -> h: x, over h. */
-OP(FETCH,        "fetch",        SIG(1, 1, 1, NOSTAT, F_FETCH | F_SENDS), ATTR(), RULES(same, none, none, host, none, ew), EMIT(comm))
-OP(OFFLOAD,      "offload",      SIG(1, 1, 1, NOSTAT, F_OFFLOAD | F_SENDS), ATTR(), RULES(same, none, none, host, none, ew), EMIT(comm))
+OP(FETCH,        "fetch",        SIG(1, 1, 1, NOSTAT, F_FETCH | F_SENDS | F_LIN0), ATTR(), RULES(same, none, none, host, none, ew), EMIT(comm))
+OP(OFFLOAD,      "offload",      SIG(1, 1, 1, NOSTAT, F_OFFLOAD | F_SENDS | F_LIN0), ATTR(), RULES(same, none, none, host, none, ew), EMIT(comm))
 OP(OFFLOAD_INTO, "offload_into", SIG(2, 2, 1, NOSTAT, F_OFFLOAD | F_SENDS | F_WRITES), ATTR(), RULES(update, none, none, host, none, update), EMIT(comm))
 
 #undef OP

@@ -24,6 +24,7 @@ enum {
 	NO_BUDGET = 1 << 10, NO_CHOICE = 1 << 11, ZERO = 1 << 12,
 	NO_IMPORT = 1 << 13, ONE_REPLICA = 1 << 15, NO_ZERO = 1 << 16,
 	NO_HALF = 1 << 17, NO_OFFLOAD = 1 << 18, NO_STATE = 1 << 19,
+	NO_VALUES = 1 << 20,
 	NO_IMPORT_NOR_LORA = 1 << 14    /* with adapters, --train unfreezes
 	                                 * parameters of graphs in text form */
 };
@@ -73,7 +74,8 @@ find_reasons(const struct cli *c)
 		| (o->dp == 1 ? ONE_REPLICA : 0)
 		| (dtype_is_half(o->dtype) ? 0 : NO_HALF)
 		| (o->offload == OFFLOAD_OFF ? NO_OFFLOAD : 0)
-		| (o->offload == OFFLOAD_OFF
+		| (o->offload == OFFLOAD_AUTO ? 0 : NO_VALUES)
+		| (o->offload != OFFLOAD_STATE
 		   || has_offloadable_state(o->optimizer) ? 0 : NO_STATE)
 		| (o->zero > 0 ? ZERO : o->zero ? 0 : NO_ZERO)
 		| (text ? NO_IMPORT : 0)
@@ -121,9 +123,10 @@ static const struct {
 	{ "zero", ONE_REPLICA, "with --dp 1: there is one replica" },
 	{ "zero-group", NO_ZERO, "without --zero" },
 	{ "offload", NO_TRAINING, training },
-	{ "offload", NO_UPDATE, update },
-	{ "offload", NO_STATE, "with --optimizer sgd or adafactor: there is no "
-	  "large state to offload" },
+	{ "offload", NO_STATE, "with --optimizer sgd, adafactor or none: there "
+	  "is no large state to offload" },
+	{ "offload-values", NO_VALUES, "without --offload auto" },
+	{ "offload-values", NO_TRAINING, training },
 	{ "host-memory", NO_OFFLOAD, "without --offload" },
 	{ "resident-copies", ZERO, zero },
 	{ "resident-copies", NO_HALF, half },

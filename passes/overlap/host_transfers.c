@@ -27,6 +27,8 @@ struct host_transfer {
 	int64_t bytes;                  /* of device memory */
 	double sec;                     /* on its lane */
 	double over;                    /* time at which the lane is through */
+	NodeId earliest;                /* a fetch begins before this node at
+	                                 * the earliest */
 };
 
 struct host_lanes {
@@ -35,6 +37,7 @@ struct host_lanes {
 	double margin;                  /* of the lanes' seconds */
 	double *sec;                    /* by node: of computation */
 	int64_t *live;                  /* by node: bytes of the arena */
+	NodeId *phase;                  /* by node: the first one of its phase */
 	NodeId *begin, *end;            /* by transfer: it begins before this
 	                                 * node, and ends behind this one */
 	/* transfers in flight, the first one first */
@@ -55,12 +58,20 @@ is_fetch(const Node *n)
 	return has_flag(n, F_FETCH);
 }
 
+static bool
+same_phase(const Node *a, const Node *b)
+{
+	return (a->phase == PH_FORWARD) == (b->phase == PH_FORWARD)
+		&& a->count_pass == b->count_pass;
+}
+
 static struct host_lanes
 host_lanes_new(const Graph *g, Arena *a)
 {
 	Graph *placed = graph_clone(g);
 	struct host_lanes h = { .g = g,
 		.sec = arena_array(a, g->nnode, sizeof *h.sec),
+		.phase = arena_array(a, g->nnode, sizeof *h.phase),
 		.begin = arena_array(a, g->nnode, sizeof *h.begin),
 		.end = arena_array(a, g->nnode, sizeof *h.end),
 		.flight = arena_array(a, g->nnode, sizeof *h.flight) };
@@ -68,9 +79,14 @@ host_lanes_new(const Graph *g, Arena *a)
 	inplace_graph(placed, a);
 	h.live = place_live_bytes(placed, a);
 	graph_free(placed);
-	FOR_NODES (n, g)
+	for (NodeId id = 1; id < g->nnode; id++) {
+		const Node *n = &g->node[id];
+
+		h.phase[id] = id > 1 && same_phase(n, n - 1)
+			? h.phase[id - 1] : id;
 		if (!is_host_transfer(n) && !n->wait)
-			h.sec[node_id(g, n)] = first_cost(g, n).sec;
+			h.sec[id] = first_cost(g, n).sec;
+	}
 	return h;
 }
 
@@ -170,26 +186,33 @@ time_offloads(struct host_lanes *h)
 
 /* ---- backward: fetches ---- */
 
-/* The first node that fetch n may stand before: behind the end of what offloads
- * its operand, or in the phase of backward if that lasts from step to step. */
+/* The first node that fetch n may stand before: of its phase, and behind the
+ * end of what offloads its operand. */
 static NodeId
 earliest_begin(const struct host_lanes *h, const Node *n)
 {
 	const Graph *g = h->g;
-	NodeId def = g->val[n->in[0]].def, id = node_id(g, n);
+	NodeId def = g->val[n->in[0]].def, phase = h->phase[node_id(g, n)];
 
-	if (def && is_host_transfer(&g->node[def]))
-		return (h->end[def] ? h->end[def] : def) + 1;
-	while (id - 1 > def && g->node[id - 1].phase != PH_FORWARD
-	       && g->node[id - 1].count_pass == n->count_pass)
-		id--;
-	return id;
+	if (def && h->end[def])
+		def = h->end[def];
+	return def >= phase ? def + 1 : phase;
 }
 
 static void
 begin_fetch(struct host_lanes *h, NodeId id)
 {
 	h->begin[land(h)->node] = id;
+}
+
+/* Whether a fetch in flight may not begin before node id. */
+static bool
+is_too_early(const struct host_lanes *h, NodeId id)
+{
+	for (uint32_t i = h->first; i < h->last; i++)
+		if (h->flight[i].earliest > id)
+			return true;
+	return false;
 }
 
 static void
@@ -207,7 +230,7 @@ time_fetches(struct host_lanes *h)
 			const struct host_transfer *t = &h->flight[h->first];
 
 			if (t->over > left && !has_no_room(h, id)
-			    && earliest_begin(h, &g->node[t->node]) <= id)
+			    && !is_too_early(h, id))
 				break;
 			if (left < t->over)
 				left = t->over;
@@ -215,8 +238,10 @@ time_fetches(struct host_lanes *h)
 		}
 		h->live[id] += h->bytes;
 		left += h->sec[id];
-		if (is_fetch(n))
-			take_off(h, id, left, n->out[0]);
+		if (!is_fetch(n))
+			continue;
+		take_off(h, id, left, n->out[0]);
+		h->flight[h->last - 1].earliest = earliest_begin(h, n);
 	}
 	while (h->first < h->last)
 		begin_fetch(h, 1);
@@ -248,7 +273,7 @@ set_ends(const struct host_lanes *h, Graph *g)
 		}
 		/* neighbours in one message stay so */
 		while (is_fetch(n) && node_joins(g, h->begin[id]))
-			h->begin[id]--;
+			h->begin[id]++;
 		n->wait = h->end[id];
 		if (!is_fetch(n))
 			continue;
