@@ -86,6 +86,8 @@ struct planned {
 	double step_sec;                /* seconds of its step, */
 	double exposed_sec;             /* if transfers run beside computation,
 	                                 * about: overlap.h */
+	uint32_t nstate, nhost_state;   /* optimizer states that may be
+	                                 * offloaded, that are */
 	struct one_percent *one_percent; /* NULL: not wanted */
 	int nalternative; /* presets beside auto, for --dump=plan */
 	struct alternative *alternative;

@@ -201,8 +201,8 @@ summary(const struct driver *d, const char *out)
 	        s->arena == s->live_bound ? ", layout optimal" : "",
 	        100 * s->overhead, 100 * s->gap);
 	if (s->host > 0)
-		fprintf(stderr, ", %s in host memory, for whose transfers the "
-		        "step waits %.2f %% longer",
+		fprintf(stderr, ", %s in host memory, whose transfers add "
+		        "%.2f %% to the step",
 		        number_bytes(peak, (double)s->host),
 		        100 * plan_waits(s) / (s->step_sec - s->host_sec));
 	if (s->nlow_precision)

@@ -127,6 +127,7 @@ static const struct {
 	  "is no large state to offload" },
 	{ "offload-values", NO_VALUES, "without --offload auto" },
 	{ "offload-values", NO_TRAINING, training },
+	{ "offload-values", NO_CHOICE, choice },
 	{ "host-memory", NO_OFFLOAD, "without --offload" },
 	{ "resident-copies", ZERO, zero },
 	{ "resident-copies", NO_HALF, half },

@@ -14,6 +14,7 @@
 #include "passes/explore/variants.h"
 
 #include "passes/grad/grad.h"
+#include "runtime/support/number.h"
 
 enum { VARIANTS = 3 };
 
@@ -119,7 +120,7 @@ try_variant(struct pass_walk *w, Pass *p, Graph *g, Graph *trial,
 
 /* Nothing is faster than a step that neither recomputes nor waits. */
 static bool
-may_gain(const Pass *p)
+may_gain(const Pass *p, const Graph *g)
 {
 	const struct planned *d = &p->planned;
 
@@ -127,7 +128,21 @@ may_gain(const Pass *p)
 	if (watch_over(p->watch) && !d->refused && !d->pareto_front)
 		return false;
 	return d->refused || d->pareto_front || d->recompute_sec > 0
-		|| d->exposed_sec > d->step_sec * (1 + 1e-9);
+		|| d->exposed_sec > d->step_sec * (1 + 1e-9)
+		|| graph_has_op(g, OP_FETCH);
+}
+
+static void
+note_states_without_room(const Pass *p)
+{
+	const struct planned *d = &p->planned;
+	char room[24];
+
+	if (d->nhost_state < d->nstate && !d->refused)
+		diag_note(p->diag, "--host-memory %s: %u of %u optimizer "
+		          "states are offloaded",
+		          number_bytes(room, (double)p->opt->host_memory),
+		          d->nhost_state, d->nstate);
 }
 
 void
@@ -144,7 +159,7 @@ plan_variants(struct pass_walk *w, Pass *p, Graph *g)
 	p->variant.allow_refusal = n > 0;
 	if (!pass_walk_reach(w, p, g, pass_that_gives(P_PLANNED) + 1))
 		n = 0;
-	for (int i = 0; i < n && w->ok && may_gain(p); i++) {
+	for (int i = 0; i < n && w->ok && may_gain(p, g); i++) {
 		Graph *trial = graph_clone(before);
 
 		v[i].allow_refusal = i + 1 < n || !p->planned.refused;
@@ -152,6 +167,7 @@ plan_variants(struct pass_walk *w, Pass *p, Graph *g)
 		retire(p, trial);
 	}
 	p->variant.allow_refusal = false;
+	note_states_without_room(p);
 	pass_walk_finish(w, p, g);
 	/* clones share the contents of values with their original */
 	if (before)

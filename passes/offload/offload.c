@@ -65,10 +65,10 @@ mark_states(struct offload *o)
 {
 	Graph *g = o->g;
 	struct state *s = arena_array(o->p->scratch, g->nval, sizeof *s);
+	struct planned *d = &o->p->planned;
 	int64_t room = o->p->opt->host_memory
 		? o->p->opt->host_memory : INT64_MAX;
-	uint32_t n = 0, taken = 0;
-	char need[24];
+	uint32_t n = 0;
 
 	FOR_NODES (node, g)
 		for (int k = 0; k < offload_states_of(node); k++) {
@@ -86,14 +86,10 @@ mark_states(struct offload *o)
 			continue;
 		room -= all;
 		g->val[s[i].v].host = true;
-		taken++;
+		d->nhost_state++;
 	}
-	if (taken == n)
-		return n > 0;
-	diag_note(o->p->diag, "--host-memory %s: %u of %u optimizer states are "
-	          "offloaded", number_bytes(need,
-	          (double)o->p->opt->host_memory), taken, n);
-	return taken > 0;
+	d->nstate = n;
+	return d->nhost_state > 0;
 }
 
 /* ---- transfers ---- */
@@ -171,7 +167,8 @@ wrap_update(struct offload *o, NodeId id, int nstate)
 /* ---- parts ---- */
 
 /* Rows of a part; 0: the update stays whole.  What rounds at random takes the
- * element's index in the whole, and so does a shard. */
+ * element's index in the whole, and so does a shard.  A copy in 16 bits, an
+ * update's last result, has no parts either. */
 static int64_t
 rows_of_part(const struct offload *o, const Node *n, int nstate)
 {
@@ -289,6 +286,7 @@ pass_offload(Pass *p, Graph *g)
 	struct offload o = { .p = p, .g = g };
 	NodeId end = g->nnode;
 
+	p->planned.nstate = p->planned.nhost_state = 0;
 	if (!(p->opt->offload == OFFLOAD_STATE || p->variant.offload_states)
 	    || graph_has_op(g, OP_FETCH) || !mark_states(&o))
 		return true;

@@ -89,13 +89,17 @@ find_dependencies(struct schedule *s, Arena *a)
 		arena_array(a, g->nval, sizeof *r.head), 0 };
 
 	s->first = arena_array(a, (size_t)g->nnode + 1, sizeof *s->first);
-	/* every operand is one of a definition, and once one of a reader */
-	s->before = arena_array(a, 2 * (size_t)most + 1, sizeof *s->before);
+	/* every operand is one of a definition, and once one of a reader; a
+	 * node that repeats another one follows it */
+	s->before = arena_array(a, 2 * (size_t)most + g->nnode,
+	                        sizeof *s->before);
 	FOR_NODES (n, g) {
 		s->first[node_id(g, n)] = at;
 		for (int k = 0; k < n->nin; k++)
 			if (g->val[n->in[k]].def)
 				s->before[at++] = g->val[n->in[k]].def;
+		if (n->of)
+			s->before[at++] = n->of;
 		if (writes_memory(n))
 			at = add_readers(s, &r, n, at);
 		for (int k = 0; k < n->nin; k++) {

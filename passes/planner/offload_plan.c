@@ -62,7 +62,9 @@ try_offloaded(struct offload_search *s, const struct known_plan *f)
 	double sec = INFINITY;
 	bool better = false;
 
-	if (s->trial->r->base_sec + f->sec >= s->below)
+	/* what ranks send may be hidden */
+	if (!overlap_has_transfers(s->g)
+	    && s->trial->r->base_sec + f->sec >= s->below)
 		return false;
 	known_eval(s->trial, f);
 	for (int k = 0; k < 4 && sec == INFINITY
@@ -153,18 +155,25 @@ offload_best(Pass *p, const Graph *g, struct plan_selector *c,
 	return s.found;
 }
 
-double
-offload_bound(const Pass *p, struct plan_selector *c, int64_t arena,
-              const struct offload_plan *f, const Graph *g)
+bool
+offload_takes_values(const Pass *p)
+{
+	return p->opt->offload == OFFLOAD_AUTO && !p->opt->forward_only;
+}
+
+int64_t
+offload_arena(const Pass *p, const Graph *g, int64_t arena, double sec)
 {
 	const struct device_profile *d = device_of(g);
 	double latency = device_host_seconds(d, 0);
 	double rate = 1 / (device_host_seconds(d, 1) - latency);
-	double most = f->sec / 2 * rate;
+	double most = sec / 2 * rate;
 	double host = (double)offload_host_room(p->opt, g);
 
+	if (!offload_takes_values(p))
+		return arena;
 	if (most > host)
 		most = host;
-	return most > 4e18 ? 0
-		: selector_bound(c, arena + (int64_t)most, &f->plan).sec;
+	return most < (double)(GRAPH_BYTES_MAX - arena) ? arena + (int64_t)most
+	       : GRAPH_BYTES_MAX;
 }

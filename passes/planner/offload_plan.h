@@ -18,9 +18,10 @@ bool offload_best(Pass *, const Graph *, struct plan_selector *,
                   const uint8_t *constraint, struct schedule *, int64_t arena,
                   const struct known_plan *taken, double below,
                   struct offload_plan *);
-/* Seconds of recomputation that no plan of any kind saves: what lies in host
- * memory at one time has gone there, and comes back. */
-double offload_bound(const Pass *, struct plan_selector *, int64_t arena,
-                     const struct offload_plan *, const Graph *);
+/* Whether --offload is for values, too. */
+bool offload_takes_values(const Pass *);
+/* What the arena and the host hold at one time, at most, in a step of less than
+ * `sec` seconds: all in the host has gone there, and comes back. */
+int64_t offload_arena(const Pass *, const Graph *, int64_t arena, double sec);
 
 #endif

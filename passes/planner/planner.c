@@ -243,7 +243,7 @@ struct beside {
 static bool
 wants_values(const Pass *p)
 {
-	return p->opt->offload == OFFLOAD_AUTO && p->opt->offload_values.n > 0;
+	return offload_takes_values(p) && p->opt->offload_values.n > 0;
 }
 
 /* Names of --offload-values for which nothing is in host memory. */
@@ -252,7 +252,7 @@ warn_of_values(const Pass *p, const Graph *g)
 {
 	const struct name_list *l = &p->opt->offload_values;
 
-	for (int i = 0; i < l->n && p->opt->offload == OFFLOAD_AUTO; i++) {
+	for (int i = 0; i < l->n && offload_takes_values(p); i++) {
 		bool any = false;
 
 		FOR_VALS (v, g)
@@ -260,10 +260,25 @@ warn_of_values(const Pass *p, const Graph *g)
 				&& val_matches(&g->val[v->of], l->v[i]);
 		if (!any)
 			diag_warn(p->diag, "--offload-values '%s': no value of "
-			          "that name is offloaded: none lies in memory "
-			          "of its own, unused, between two ops",
+			          "that name is offloaded: none is unused for "
+			          "a while, in memory of its own",
 			          l->v[i]);
 	}
+}
+
+/* The bound for a plan whose step takes `sec` seconds. */
+static void
+set_bound(Pass *p, const Graph *g, const struct remat *r,
+          struct plan_selector *c, const struct known_plan *plan, double sec)
+{
+	int64_t arena = p->planned.budget - r->resident;
+	double all = r->base_sec + plan->sec;
+	struct recompute_bound bound;
+
+	arena = offload_arena(p, g, arena, sec > all ? sec : all);
+	bound = selector_bound(c, arena, plan);
+	p->planned.bound_sec = r->base_sec + bound.sec;
+	p->planned.bound_class = bound.class;
 }
 
 /* Whether offloading values makes a step faster than `taken`, the fastest plan
@@ -277,7 +292,7 @@ choose_offloaded(Pass *p, const Graph *g, struct schedule *w,
 	double below = INFINITY;
 	bool all;
 
-	if (p->opt->offload != OFFLOAD_AUTO)
+	if (!offload_takes_values(p))
 		return false;
 	if (taken && !wants_values(p))
 		below = overlap_has_transfers(g)
@@ -285,9 +300,7 @@ choose_offloaded(Pass *p, const Graph *g, struct schedule *w,
 			: w->r->base_sec + taken->sec;
 	if (!offload_best(p, g, c, constraint, w, arena, taken, below, best))
 		return false;
-	p->planned.bound_sec = w->r->base_sec
-		+ offload_bound(p, c, arena, best, g);
-	p->planned.bound_class = "any";
+	set_bound(p, g, w->r, c, &best->plan, best->sec);
 	return true;
 }
 
@@ -298,12 +311,10 @@ choose_auto(Pass *p, const Graph *g, struct schedule *w,
             struct known_plan *plan, struct beside *beside)
 {
 	struct low_precision_plan *rounded = &beside->rounded;
-
 	const struct remat *r = w->r;
 	const struct known_plan *taken;
-	struct recompute_bound bound;
 	int64_t arena;
-	bool is_rounded = false;
+	bool is_rounded = false, all;
 
 	rounded->least = INT64_MAX;
 	remat_keep_all(r, constraint, plan->drop);
@@ -319,7 +330,7 @@ choose_auto(Pass *p, const Graph *g, struct schedule *w,
 		c = selector_new(r, constraint, p->opt);
 	arena = p->planned.budget - r->resident;
 	taken = selector_best(c, arena);
-	if (p->opt->save_dtype)
+	if (p->opt->save_dtype && !wants_values(p))
 		is_rounded = low_precision_best(
 			p, g, c, constraint, w, arena,
 			taken ? taken->sec : INFINITY, rounded);
@@ -337,9 +348,9 @@ choose_auto(Pass *p, const Graph *g, struct schedule *w,
 	*plan = is_rounded ? rounded->plan : *taken;
 	if (is_rounded)
 		return true;
-	bound = selector_bound(c, arena, taken);
-	p->planned.bound_sec = r->base_sec + bound.sec;
-	p->planned.bound_class = bound.class;
+	set_bound(p, g, r, c, taken,
+	          offload_takes_values(p) && overlap_has_transfers(g)
+	          ? exposed_seconds(p, g, w, taken, &all) : 0);
 	return true;
 }
 

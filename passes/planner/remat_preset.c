@@ -151,11 +151,26 @@ apply_constraint(Diag *d, const struct remat *r, const char *flag,
 	return true;
 }
 
+/* What is computed again is not offloaded, too. */
+static bool
+check_offloaded(Diag *d, const struct remat *r, const char *glob,
+                const uint8_t *constraint)
+{
+	for (int32_t s = 0; s < r->nstore; s++)
+		if (constraint[s] == 'r' && names_storage(r, glob, s))
+			return diag_error(d, "--offload-values '%s': value "
+			                  "'%s' cannot be both offloaded and "
+			                  "recomputed", glob,
+			                  r->g->val[r->store[s].owner].name);
+	return true;
+}
+
 bool
 remat_constraints(Pass *p, const struct remat *r, uint8_t *constraint)
 {
 	const struct name_list *keep = &p->opt->keep;
 	const struct name_list *recompute = &p->opt->recompute;
+	const struct name_list *offload = &p->opt->offload_values;
 	bool ok = true;
 
 	for (int i = 0; i < keep->n; i++)
@@ -164,5 +179,7 @@ remat_constraints(Pass *p, const struct remat *r, uint8_t *constraint)
 	for (int i = 0; i < recompute->n; i++)
 		ok &= apply_constraint(p->diag, r, "--recompute-values",
 		                       recompute->v[i], 'r', constraint);
+	for (int i = 0; i < offload->n && ok; i++)
+		ok &= check_offloaded(p->diag, r, offload->v[i], constraint);
 	return ok;
 }

@@ -264,6 +264,7 @@ replay_sums(struct replay *r)
 	const struct plan_summary *s = &r->p->sum;
 	double sec[PH_COUNT] = { 0 }, flops[PH_COUNT] = { 0 };
 	double step = 0, step_flops = 0, host_sec = 0, base, over, shown;
+	double fetched = 0, offloaded = 0;
 
 	for (int64_t i = 0; i < r->p->nstep; i++) {
 		const struct plan_step *t = &r->p->step[i];
@@ -278,6 +279,8 @@ replay_sums(struct replay *r)
 			      "less than the instructions inlined in it", i);
 		if (lane_is_host(t->lane)) {
 			host_sec += t->seconds;
+			*(t->lane == LANE_FETCH ? &fetched : &offloaded) +=
+				t->sent;
 			continue;
 		}
 		sec[t->phase] += t->seconds - in_sec;
@@ -303,6 +306,9 @@ replay_sums(struct replay *r)
 	           sec[PH_RECOMPUTE]);
 	claim_real(r, "step_seconds", s->step_sec, step);
 	claim_real(r, "exposed_seconds", s->exposed_sec, find_exposed(r));
+	claim_real(r, "fetched", s->fetched, fetched);
+	claim_real(r, "offloaded", s->offloaded, offloaded);
+	claim_real(r, "host_seconds", s->host_sec, host_sec);
 	claim_real(r, "recompute_flops", s->recompute_flops,
 	           flops[PH_RECOMPUTE]);
 	claim_real(r, "step_flops", s->step_flops, step_flops);

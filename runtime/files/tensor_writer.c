@@ -224,6 +224,13 @@ write_own_runs(const struct entry_value *e, uint32_t r, const char *x)
 	return CKR_OK;
 }
 
+/* What only counts needs no elements. */
+static bool
+is_counting(const struct entry_value *e)
+{
+	return e->o->staging && e->o->staging->counting;
+}
+
 /* The same of a tensor in a host block that is not sharded: piece by piece, as
  * there may be no memory for it. */
 static ckr_status
@@ -234,6 +241,10 @@ write_from_host(const struct entry_value *e, const char *x)
 	char *here = malloc(HOST_PIECE);
 	ckr_status s = here ? CKR_OK : err_no_memory(w->err);
 
+	if (is_counting(e)) {
+		free(here);
+		return write_range(e, 0, n, NULL);
+	}
 	for (uint64_t at = 0; at < n && s == CKR_OK; at += most) {
 		struct ckr_tensor part = tensor_part(e->t, at, n - at < most
 		                                     ? n - at : most);
@@ -267,7 +278,7 @@ write_shards(struct entry_value *e, const struct loaded_program *b)
 				s = write_from_host(e, x);
 			continue;
 		}
-		if (packed)
+		if (packed && !is_counting(e))
 			s = world_pull(w, e->t, x, packed);
 		if (s == CKR_OK)
 			s = write_own_runs(e, r, packed ? packed : x);
@@ -285,14 +296,14 @@ write_gathered_range(void *user, uint64_t at, uint64_t n, const void *x)
 	return world_is_first(e->c->world) ? write_range(e, at, n, x) : CKR_OK;
 }
 
-/* The whole by the first process.  What only counts needs no elements. */
+/* The whole by the first process. */
 static ckr_status
 write_gathered(struct entry_value *e, const struct loaded_program *b)
 {
 	struct world *w = e->c->world;
 	struct ckr_tensor whole = world_whole(w, e->t);
 
-	if (!e->o->staging || !e->o->staging->counting)
+	if (!is_counting(e))
 		return world_gather_ranges(w, b, e->t, write_gathered_range, e);
 	return world_is_first(w) ? write_range(e, 0, tensor_nelem(&whole), NULL)
 	       : CKR_OK;

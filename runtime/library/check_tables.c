@@ -225,7 +225,9 @@ program_is_sane(const struct ckr_library *lib, const struct ckr_program *p)
 	    || p->update > p->ninstr)
 		return false;
 	for (uint32_t i = 0; i < p->ntensor; i++)
-		if (!sane_tensor(lib, p, &p->tensor[i]))
+		if (!sane_tensor(lib, p, &p->tensor[i])
+		    || (i < lib->nshared && p->tensor[i].flags & CKR_HOST
+		        && !tensor_is_dense(&p->tensor[i])))
 			return false;
 	for (uint32_t i = 0; i < p->ninstr; i++)
 		for (uint32_t k = 0; k < p->instr[i].narg; k++) {

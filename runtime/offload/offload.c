@@ -103,10 +103,23 @@ offload_dir(const struct offload *o)
 
 /* ---- copies of the host ---- */
 
+/* After a transfer that failed the block is that of no step. */
+static ckr_status
+status_of(struct offload *o, struct err *e)
+{
+	for (int k = 0; k < OFFLOAD_LANES; k++)
+		if (o->lane[k].status != CKR_OK) {
+			*e = o->lane[k].err;
+			return o->lane[k].status;
+		}
+	return CKR_OK;
+}
+
 ckr_status
 offload_read(struct offload *o, void *to, const char *at, uint64_t n,
              struct err *e)
 {
+	CKR_TRY(status_of(o, e));
 	if (o->file)
 		return store_read(&o->store, to, (uint64_t)(at - o->block), n,
 		                  e);
@@ -119,6 +132,7 @@ ckr_status
 offload_write(struct offload *o, char *at, const void *from, uint64_t n,
               struct err *e)
 {
+	CKR_TRY(status_of(o, e));
 	if (o->file)
 		return store_write(&o->store, (uint64_t)(at - o->block), from,
 		                   n, e);

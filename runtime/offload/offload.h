@@ -42,7 +42,8 @@ char *offload_block(const struct offload *);
 /* The folder of the file; NULL: the block is memory. */
 const char *offload_dir(const struct offload *);
 
-/* Copy n bytes between host memory and the block, when nothing is in flight. */
+/* Copy n bytes between host memory and the block, when nothing is in flight.
+ * Once a transfer has failed, all copies fail as it did. */
 ckr_status offload_read(struct offload *, void *to, const char *at, uint64_t n,
                         struct err *);
 ckr_status offload_write(struct offload *, char *at, const void *from,

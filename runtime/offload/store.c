@@ -34,7 +34,9 @@ store_open(struct store *s, const char *dir, uint64_t bytes, struct err *e)
 {
 	int error;
 
-	*s = (struct store){ open_unnamed(dir), dir };
+	*s = (struct store){ open_unnamed(dir), strdup(dir) };
+	if (!s->dir)
+		return err_no_memory(e);
 	if (s->fd < 0)
 		return err_set(e, CKR_EIO, "%s: cannot create a file for "
 		               "offloaded values: %m; choose another folder "
@@ -54,7 +56,8 @@ store_close(struct store *s)
 {
 	if (s->fd >= 0)
 		close(s->fd);
-	s->fd = -1;
+	free(s->dir);
+	*s = (struct store){ .fd = -1 };
 }
 
 ckr_status

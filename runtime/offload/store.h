@@ -6,7 +6,7 @@
 
 struct store {
 	int fd;                         /* -1: closed */
-	const char *dir;
+	char *dir;                      /* own copy */
 };
 
 /* A file of so many zeros in the folder, with all its blocks. */

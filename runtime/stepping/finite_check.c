@@ -150,27 +150,25 @@ is_finite_on_gpu(struct stepping *c, const struct ckr_tensor *t, const char *p,
 	return good;
 }
 
-/* The same of a tensor in a host block, piece by piece; what cannot be read is
- * not checked, but fails the next step. */
-static bool
-is_finite_in_host(struct stepping *c, const struct ckr_tensor *t,
-                  const char *p, double *x)
+/* The same of a tensor in a host block, piece by piece. */
+static ckr_status
+check_in_host(struct stepping *c, const struct ckr_tensor *t, const char *p,
+              bool *good, double *x)
 {
 	uint64_t size = tensor_elem_bytes(t), n = tensor_nelem(t);
 	uint64_t most = tensor_piece(t, HOST_PIECE);
 	char *here = malloc(HOST_PIECE);
-	bool good = true;
+	ckr_status s = here ? CKR_OK : err_no_memory(c->err);
 
-	for (uint64_t at = 0; at < n && good && here; at += most) {
+	for (uint64_t at = 0; at < n && *good && s == CKR_OK; at += most) {
 		struct ckr_tensor part = tensor_part(t, at, n - at < most
 		                                     ? n - at : most);
 
-		if (world_pull(c->world, &part, p + at * size, here))
-			break;
-		good = is_finite_here(c, &part, here, x);
+		s = world_pull(c->world, &part, p + at * size, here);
+		*good = s != CKR_OK || is_finite_here(c, &part, here, x);
 	}
 	free(here);
-	return good;
+	return s;
 }
 
 static bool
@@ -180,11 +178,6 @@ is_tensor_finite(struct stepping *c, const struct loaded_program *b,
 	FOR_RANKS (r, c->world) {
 		const char *p = first_byte(t, world_at(c->world, b, r, t));
 
-		if (t->flags & CKR_HOST) {
-			if (!is_finite_in_host(c, t, p, x))
-				return false;
-			continue;
-		}
 		if (p && c->device->deferred)
 			enqueue_check(c, b, r, t);
 		if (p && (c->device->deferred ? !is_finite_on_gpu(c, t, p, x)
@@ -192,6 +185,24 @@ is_tensor_finite(struct stepping *c, const struct loaded_program *b,
 			return false;
 	}
 	return true;
+}
+
+/* Of one that outlives steps, wherever it lies. */
+static ckr_status
+check_shared_tensor(struct stepping *c, const struct ckr_tensor *t, bool *good,
+                    double *x)
+{
+	const struct loaded_program *b = &c->world->plan;
+
+	*good = true;
+	if (!(t->flags & CKR_HOST)) {
+		*good = is_tensor_finite(c, b, t, x);
+		return CKR_OK;
+	}
+	FOR_RANKS (r, c->world)
+		CKR_TRY(check_in_host(c, t, world_at(c->world, b, r, t), good,
+		                      x));
+	return CKR_OK;
 }
 
 /* ---- what a step writes before its loss is known ---- */
@@ -411,6 +422,7 @@ find_nonfinite(struct stepping *c)
 {
 	const struct ckr_program *p = &c->lib->program[0];
 	char name[NAME_TEXT];
+	bool good;
 	double x;
 
 	CKR_TRY(env_send(c));
@@ -419,8 +431,10 @@ find_nonfinite(struct stepping *c)
 
 		if (!outlives_step(t) || t->flags & CKR_FROZEN
 		    || (t->kind == CKR_BUFFER
-		        && !is_written_before(c, t, p->ninstr))
-		    || is_tensor_finite(c, &c->world->plan, t, &x))
+		        && !is_written_before(c, t, p->ninstr)))
+			continue;
+		CKR_TRY(check_shared_tensor(c, t, &good, &x));
+		if (good)
 			continue;
 		return err_set(c->err, CKR_ENAN, "after step %llu '%s' is "
 		               "not finite: %g",

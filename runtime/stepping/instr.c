@@ -25,7 +25,8 @@ fault_of_instr(struct stepping *c, const struct ckr_instr *s)
 }
 
 /* CKR_POISON: NaN in every byte of the arena that no tensor needs after step
- * s: of tensors that die here, minus those that live on. */
+ * s: of tensors that die here, minus those that live on.  What no node reads
+ * stays for those who observe the step. */
 static void
 poison_dead_bytes(const struct ckr_program *p, struct block *arena, uint32_t s)
 {
@@ -35,7 +36,7 @@ poison_dead_bytes(const struct ckr_program *p, struct block *arena, uint32_t s)
 		unsigned char *keep;
 
 		if (t->flags & (CKR_RESIDENT | CKR_HOST | CKR_OUTPUT | CKR_LOSS)
-		    || t->last != (int32_t)s)
+		    || t->last != (int32_t)s || t->ready == (int32_t)s)
 			continue;
 		tensor_reach(t, &from, &to);
 		keep = from < to ? calloc(1, (size_t)(to - from)) : NULL;

@@ -116,6 +116,7 @@ stepping_run(struct stepping *c, const struct loaded_program *b, double *loss)
 	if (s == CKR_OK)
 		s = instr_agree(c);
 	if (s != CKR_OK) {
+		world_drop_transfers(c->world);
 		finite_restore(c, c->finite.snapshot);
 		c->norm.value = NAN;
 	}

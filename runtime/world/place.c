@@ -125,6 +125,11 @@ place_open(struct world *w)
 void
 place_close(struct world *w)
 {
+	/* a step that failed has left some in flight */
+	if (w->memory->transfers)
+		world_drop_transfers(w);
+	if (w->device)
+		w->device->call->sync(w->device);
 	world_unload(w, &w->forward);
 	world_unload(w, &w->plan);
 	share_close(w);
