@@ -37,7 +37,7 @@ struct host_lanes {
 	double margin;                  /* of the lanes' seconds */
 	double *sec;                    /* by node: of computation */
 	int64_t *live;                  /* by node: bytes of the arena */
-	NodeId *phase;                  /* by node: the first one of its phase */
+	NodeId *phase;                  /* by node: the first of its phase */
 	NodeId *begin, *end;            /* by transfer: it begins before this
 	                                 * node, and ends behind this one */
 	/* transfers in flight, the first one first */

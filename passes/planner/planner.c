@@ -268,8 +268,8 @@ warn_of_values(const Pass *p, const Graph *g)
 
 /* The bound for a plan whose step takes `sec` seconds. */
 static void
-set_bound(Pass *p, const Graph *g, const struct remat *r,
-          struct plan_selector *c, const struct known_plan *plan, double sec)
+state_bound(Pass *p, const Graph *g, const struct remat *r,
+            struct plan_selector *c, const struct known_plan *plan, double sec)
 {
 	int64_t arena = p->planned.budget - r->resident;
 	double all = r->base_sec + plan->sec;
@@ -300,7 +300,7 @@ choose_offloaded(Pass *p, const Graph *g, struct schedule *w,
 			: w->r->base_sec + taken->sec;
 	if (!offload_best(p, g, c, constraint, w, arena, taken, below, best))
 		return false;
-	set_bound(p, g, w->r, c, &best->plan, best->sec);
+	state_bound(p, g, w->r, c, &best->plan, best->sec);
 	return true;
 }
 
@@ -348,9 +348,9 @@ choose_auto(Pass *p, const Graph *g, struct schedule *w,
 	*plan = is_rounded ? rounded->plan : *taken;
 	if (is_rounded)
 		return true;
-	set_bound(p, g, r, c, taken,
-	          offload_takes_values(p) && overlap_has_transfers(g)
-	          ? exposed_seconds(p, g, w, taken, &all) : 0);
+	state_bound(p, g, r, c, taken,
+	            offload_takes_values(p) && overlap_has_transfers(g)
+	            ? exposed_seconds(p, g, w, taken, &all) : 0);
 	return true;
 }
 

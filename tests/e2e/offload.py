@@ -466,7 +466,7 @@ class Offload(ck.Bench):
             (
                 [*OFFLOAD, "--optimizer", "sgd"],
                 0,
-                "warning: --offload does nothing with --optimizer sgd or adafactor",
+                "warning: --offload does nothing with --optimizer sgd, adafactor or none",
             ),
             (
                 [*OFFLOAD, "--host-memory", "500KiB"],

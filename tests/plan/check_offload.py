@@ -12,7 +12,8 @@ device moves a bytes to or from host memory in tau seconds.
 
 Models and random graphs, at several budgets: a plan with offload is never slower than that without,
 more host memory is at most 1 % slower, what is offloaded fits --host-memory, and every plan replays
-(tests/tools/replay.py).  GRAPHS: how many random graphs (default: 40).
+(tests/tools/replay.py).  Every model is also planned with all values offloaded, on one rank and on
+several.  GRAPHS: how many random graphs (default: 40).
 """
 
 import contextlib
@@ -44,12 +45,12 @@ class Planner:
             sink.write(text)
         return self.path(name)
 
-    def plan(self, model, *options):
+    def plan(self, model, *options, refused="is too small"):
         """The plan's summary, with the bytes in host memory; None: refused."""
         out = self.path("plan.json")
         command = [self.ckc, model, "--plan-only", "--quiet", "--json", out, *map(str, options)]
         done = subprocess.run(command, capture_output=True, text=True, timeout=600)
-        if done.returncode == 1 and "is too small" in done.stderr:
+        if done.returncode == 1 and refused in done.stderr and "internal:" not in done.stderr:
             return None
         if done.returncode:
             sys.exit(f"{' '.join(command)}: exit {done.returncode}\n{done.stderr}")
@@ -188,6 +189,20 @@ def check_random(p, count, seed):
         )
 
 
+# of models so small a latency would be all that counts
+def device(rate):
+    return json.dumps(
+        {
+            "name": "device",
+            "product_flops": 4e13,
+            "vector_flops": 1e13,
+            "bandwidth": 2e12,
+            "host_bytes_per_second": rate,
+            "host_latency_seconds": 1e-9,
+        }
+    )
+
+
 def check_models(p, folder):
     for name, options in (
         ("gpt2-ts14", ()),
@@ -195,26 +210,49 @@ def check_models(p, folder):
         ("chargpt-dyn-o24", ("--dim", "batch=8", "--dim", "seq=8")),
     ):
         model = os.path.join(folder, f"{name}.onnx")
-        for device in ("RTX-4090", "H100"):
-            # of models so small a latency would be all that counts
-            rates = {"RTX-4090": 25e9, "H100": 55e9}[device]
-            text = json.dumps(
-                {
-                    "name": device,
-                    "product_flops": 4e13,
-                    "vector_flops": 1e13,
-                    "bandwidth": 2e12,
-                    "host_bytes_per_second": rates,
-                    "host_latency_seconds": 1e-9,
-                }
-            )
+        for rate in (25e9, 55e9):  # PCIe 4 and 5
             check_budgets(
                 p,
-                f"{name} on {device}",
+                f"{name} at {rate}",
                 model,
-                [*options, "--device", p.write("device.json", text)],
+                [*options, "--device", p.write("device.json", device(rate))],
                 (0.7, 0.4, 0.2),
             )
+
+
+EVERYTHING = "--offload", "auto", "--offload-values", "*"
+WAYS = (
+    EVERYTHING,
+    (*EVERYTHING, "--memory-budget", "80%"),
+    (*EVERYTHING, "--tp", 2, "--halves", "on"),
+    (*EVERYTHING, "--tp", 2, "--sp", "--grad-accum", 2),
+    (*EVERYTHING, "--dp", 2, "--zero", 3, "--update-in-backward", "on"),
+    ("--offload", "auto", "--memory-budget", "60%", "--dp", 2, "--zero", 3, "--grad-accum", 2),
+    ("--offload", "auto", "--memory-budget", "75%", "--tp", 2, "--sp"),
+)
+# of which each budget takes seconds
+LARGE = "gpt2-ts14", "chargpt-dyn-o24"
+
+
+def options_of(folder, name):
+    with open(os.path.join(folder, f"{name}.json"), encoding="utf-8") as source:
+        model = json.load(source)
+    options = [x for k, v in (model.get("dims") or {}).items() for x in ("--dim", f"{k}={v}")]
+    if isinstance(model["loss"], dict):
+        loss = dict(model["loss"])
+        options += ["--loss", f"{loss.pop('kind')}:{next(iter(loss.values()))}"]
+    return options
+
+
+def check_everything(p, folder):
+    fast = p.write("device.json", device(1e13))
+    for name in sorted(x[:-5] for x in os.listdir(folder) if x.endswith(".onnx")):
+        model = os.path.join(folder, f"{name}.onnx")
+        if not os.path.exists(os.path.join(folder, f"{name}.json")):
+            continue
+        for way in WAYS:
+            if "--memory-budget" not in way or name in LARGE:
+                p.plan(model, *options_of(folder, name), "--device", fast, *way, refused=name)
 
 
 def main():
@@ -224,6 +262,7 @@ def main():
         p = Planner(ckc, folder)
         check_chains(p)
         check_models(p, models)
+        check_everything(p, models)
         check_random(p, count, seed)
     for fault in p.faults:
         print("FAIL", fault)

@@ -1,8 +1,6 @@
 # Host memory for one of two states: a state of 64 KiB takes 64 bytes more, for alignment.
 # run: --passes=optim,fuse,offload --offload state --host-memory 65600B
 # run: --passes=optim,fuse,offload --offload state --host-memory 131199B
-# stderr: host_memory.ck: note: --host-memory
-# stderr: 1 of 2 optimizer states are offloaded
 # check: state %adamw.m.w: f32[128,128] host
 # check: state %adamw.v.w: f32[128,128] param
 # check: = adamw %w, %dw, %adamw.m.w.fetched, %adamw.v.w, %grad_norm

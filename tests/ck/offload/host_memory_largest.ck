@@ -1,6 +1,5 @@
 # The largest states are offloaded first; what does not fit is passed over for what does.
 # run: --passes=optim,fuse,offload --offload state --host-memory 300KiB --optimizer sgdm
-# stderr: 2 of 3 optimizer states are offloaded
 # check: state %sgdm.m.a: f32[128,128] host
 # check: state %sgdm.m.b: f32[128,256] param
 # check: state %sgdm.m.c: f32[128,384] host
