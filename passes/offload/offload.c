@@ -30,7 +30,7 @@ struct offload {
 
 /* ---- what is offloaded ---- */
 
-/* Those of element-wise updates. */
+/* States of element-wise updates. */
 int
 offload_states_of(const Node *n)
 {

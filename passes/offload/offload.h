@@ -14,7 +14,7 @@ PassFn pass_offload;
 /* How many states an update has that may be offloaded: operands 2 and those
  * after it. */
 int offload_states_of(const Node *);
-/* Whether a state is large enough, and is not there yet. */
+/* Whether a state is large enough, and not in host memory yet. */
 bool offload_takes_state(const Graph *, ValId);
 
 #endif

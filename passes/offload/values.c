@@ -36,7 +36,7 @@ struct values {
 /* Of an owner in the arena that is written once and does not outlive the
  * step. */
 static bool
-may_go(const Graph *g, ValId v)
+is_offloadable(const Graph *g, ValId v)
 {
 	const Val *x = &g->val[v];
 	const Node *def = &g->node[x->def];
@@ -131,7 +131,7 @@ find_pauses(struct values *s)
 			ValId v = i < n->nin ? n->in[i] : n->out[i - n->nin];
 			ValId o = v ? val_owner(g, v) : 0;
 
-			if (!o || busy[o] || !may_go(g, o))
+			if (!o || busy[o] || !is_offloadable(g, o))
 				continue;
 			note_use(s, &of[o], last[o], node_id(g, n));
 			last[o] = node_id(g, n);
@@ -151,7 +151,8 @@ find_pauses(struct values *s)
 /* The first node at which more is alive than the arena may have, in a pause; 0:
  * none. */
 static NodeId
-too_full(const struct values *s, const int64_t *live, NodeId from, NodeId to)
+first_over_budget(const struct values *s, const int64_t *live, NodeId from,
+                  NodeId to)
 {
 	for (NodeId id = from + 1; id < to && s->request->arena > 0; id++)
 		if (live[id] > s->request->arena)
@@ -176,14 +177,14 @@ choose_pauses(struct values *s, uint32_t *n)
 		int64_t bytes = s->g->val[p.v].nbytes;
 
 		if (bytes > host
-		    || (!p.wanted && !too_full(s, live, p.from, p.to)))
+		    || (!p.wanted && !first_over_budget(s, live, p.from, p.to)))
 			continue;
 		host -= bytes;
 		for (NodeId id = p.from + 1; id < p.to; id++)
 			live[id] -= bytes;
 		s->pause[(*n)++] = p;
 	}
-	return !too_full(s, live, 0, s->g->nnode);
+	return !first_over_budget(s, live, 0, s->g->nnode);
 }
 
 /* ---- nodes ---- */
@@ -204,7 +205,7 @@ append(struct values *s, struct chain *c, NodeId id)
 
 /* A value like v, copied by a transfer or for a view of such a copy. */
 static ValId
-stand_in(Graph *g, ValId v, const char *suffix)
+copy_of_value(Graph *g, ValId v, const char *suffix)
 {
 	const char *name = arena_printf(g->arena, "%s.%s", g->val[v].name,
 	                                suffix);
@@ -239,7 +240,7 @@ add_transfer(struct values *s, Op op, ValId x, NodeId beside)
 	NodeId id = node_id(g, n);
 
 	g->val[drop].def = 0;
-	y = stand_in(g, x, fetch ? "fetched" : "offloaded");
+	y = copy_of_value(g, x, fetch ? "fetched" : "offloaded");
 	n = &g->node[id];
 	n->out[0] = y;
 	n->phase = transfer_phase(&g->node[beside]);
@@ -267,7 +268,7 @@ view_again(struct values *s, ValId w, ValId base, ValId *again, NodeId before)
 	n->phase = PH_RECOMPUTE;
 	n->of = g->node[def].of ? g->node[def].of : def;
 	g->val[n->out[0]].def = 0;
-	out = stand_in(g, w, "again");
+	out = copy_of_value(g, w, "again");
 	g->node[id].out[0] = out;
 	g->val[out].def = id;
 	g->val[out].base = base;

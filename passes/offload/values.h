@@ -9,8 +9,8 @@ struct offload_request {
 	                                 * limit */
 	int64_t host;                   /* bytes of host memory that values may
 	                                 * have */
-	const struct name_list *values; /* those that are offloaded anyhow, by
-	                                 * globs */
+	const struct name_list *values; /* globs of those that are offloaded
+	                                 * even if all fits */
 };
 
 /* Bytes of host memory that states leave to values of this graph. */
@@ -19,8 +19,8 @@ int64_t offload_host_room(const struct options *, const Graph *);
  * until no node needs more than that.  A value is offloaded behind the last
  * node that uses it before its longest pause, and fetched before the next one.
  * Values with the longest pauses come first: their transfers have most time,
- * and they free their bytes for longest (Belady 1966).  False: that is not
- * enough; the graph is as it was. */
+ * and they free their bytes for longest (Belady 1966).  False: with all of them
+ * offloaded the graph still needs more; it is as it was. */
 bool offload_values(Graph *, const struct offload_request *, Arena *scratch);
 
 #endif

@@ -26,7 +26,7 @@ struct host_transfer {
 	NodeId node;                    /* where it stands at first */
 	int64_t bytes;                  /* of device memory */
 	double sec;                     /* on its lane */
-	double over;                    /* time at which the lane is through */
+	double over;                    /* when its lane has carried it */
 	NodeId earliest;                /* a fetch begins before this node at
 	                                 * the earliest */
 };
@@ -41,7 +41,7 @@ struct host_lanes {
 	NodeId *begin, *end;            /* by transfer: it begins before this
 	                                 * node, and ends behind this one */
 	/* transfers in flight, the first one first */
-	struct host_transfer *flight;   /* [first .. last - 1] */
+	struct host_transfer *in_flight; /* [first .. last - 1] */
 	uint32_t first, last;
 	int64_t bytes;                  /* of these */
 };
@@ -74,7 +74,7 @@ host_lanes_new(const Graph *g, Arena *a)
 		.phase = arena_array(a, g->nnode, sizeof *h.phase),
 		.begin = arena_array(a, g->nnode, sizeof *h.begin),
 		.end = arena_array(a, g->nnode, sizeof *h.end),
-		.flight = arena_array(a, g->nnode, sizeof *h.flight) };
+		.in_flight = arena_array(a, g->nnode, sizeof *h.in_flight) };
 
 	inplace_graph(placed, a);
 	h.live = place_live_bytes(placed, a);
@@ -93,25 +93,25 @@ host_lanes_new(const Graph *g, Arena *a)
 /* ---- transfers in flight ---- */
 
 static void
-take_off(struct host_lanes *h, NodeId id, double now, ValId device)
+begin_transfer(struct host_lanes *h, NodeId id, double now, ValId device)
 {
 	const Graph *g = h->g;
 	struct host_transfer t = { .node = id,
 		.bytes = g->val[val_owner(g, device)].nbytes,
 		.sec = h->margin * node_cost(g, &g->node[id]).sec };
 
-	if (h->first < h->last && h->flight[h->last - 1].over > now)
-		now = h->flight[h->last - 1].over;
+	if (h->first < h->last && h->in_flight[h->last - 1].over > now)
+		now = h->in_flight[h->last - 1].over;
 	t.over = now + t.sec;
 	h->bytes += t.bytes;
-	h->flight[h->last++] = t;
+	h->in_flight[h->last++] = t;
 }
 
 static const struct host_transfer *
-land(struct host_lanes *h)
+end_transfer(struct host_lanes *h)
 {
-	h->bytes -= h->flight[h->first].bytes;
-	return &h->flight[h->first++];
+	h->bytes -= h->in_flight[h->first].bytes;
+	return &h->in_flight[h->first++];
 }
 
 static bool
@@ -122,7 +122,7 @@ has_no_room(const struct host_lanes *h, NodeId id)
 
 /* ---- forward: offloads ---- */
 
-/* The last node before `id` that no fetch is, as those move; 0: there is none
+/* The last node before `id` but for fetches, which move; 0: there is none
  * behind `from`. */
 static NodeId
 still_node_before(const Graph *g, NodeId id, NodeId from)
@@ -137,7 +137,7 @@ still_node_before(const Graph *g, NodeId id, NodeId from)
 static void
 end_offload(struct host_lanes *h, NodeId id, double *now)
 {
-	const struct host_transfer *t = land(h);
+	const struct host_transfer *t = end_transfer(h);
 
 	h->end[t->node] = still_node_before(h->g, id, t->node);
 	if (*now < t->over)
@@ -154,7 +154,7 @@ needs_offload(const struct host_lanes *h, NodeId id)
 	if (!is_fetch(n))
 		return false;
 	for (uint32_t i = h->first; i < h->last; i++)
-		if (val_owner(g, g->node[h->flight[i].node].out[0])
+		if (val_owner(g, g->node[h->in_flight[i].node].out[0])
 		    == val_owner(g, n->in[0]))
 			return true;
 	return false;
@@ -172,13 +172,13 @@ time_offloads(struct host_lanes *h)
 		const Node *n = &g->node[id];
 
 		while (h->first < h->last
-		       && (h->flight[h->first].over <= now
+		       && (h->in_flight[h->first].over <= now
 		           || has_no_room(h, id) || needs_offload(h, id)))
 			end_offload(h, id, &now);
 		h->live[id] += h->bytes;
 		now += h->sec[id];
 		if (is_host_transfer(n) && !is_fetch(n))
-			take_off(h, id, now, node_sent(n));
+			begin_transfer(h, id, now, node_sent(n));
 	}
 	while (h->first < h->last)
 		end_offload(h, g->nnode, &now);
@@ -202,7 +202,7 @@ earliest_begin(const struct host_lanes *h, const Node *n)
 static void
 begin_fetch(struct host_lanes *h, NodeId id)
 {
-	h->begin[land(h)->node] = id;
+	h->begin[end_transfer(h)->node] = id;
 }
 
 /* Whether a fetch in flight may not begin before node id. */
@@ -210,7 +210,7 @@ static bool
 is_too_early(const struct host_lanes *h, NodeId id)
 {
 	for (uint32_t i = h->first; i < h->last; i++)
-		if (h->flight[i].earliest > id)
+		if (h->in_flight[i].earliest > id)
 			return true;
 	return false;
 }
@@ -227,7 +227,7 @@ time_fetches(struct host_lanes *h)
 		const Node *n = &g->node[id];
 
 		while (h->first < h->last) {
-			const struct host_transfer *t = &h->flight[h->first];
+			const struct host_transfer *t = &h->in_flight[h->first];
 
 			if (t->over > left && !has_no_room(h, id)
 			    && !is_too_early(h, id))
@@ -240,8 +240,8 @@ time_fetches(struct host_lanes *h)
 		left += h->sec[id];
 		if (!is_fetch(n))
 			continue;
-		take_off(h, id, left, n->out[0]);
-		h->flight[h->last - 1].earliest = earliest_begin(h, n);
+		begin_transfer(h, id, left, n->out[0]);
+		h->in_flight[h->last - 1].earliest = earliest_begin(h, n);
 	}
 	while (h->first < h->last)
 		begin_fetch(h, 1);

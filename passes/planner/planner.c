@@ -304,7 +304,8 @@ choose_offloaded(Pass *p, const Graph *g, struct schedule *w,
 	return true;
 }
 
-/* The plan for the budget, or the one beside which something else is done. */
+/* The plan for the budget, of recomputation alone or with values that are
+ * rounded or offloaded. */
 static bool
 choose_auto(Pass *p, const Graph *g, struct schedule *w,
             const uint8_t *constraint, struct plan_selector *c,

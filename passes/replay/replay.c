@@ -71,7 +71,8 @@ check_step_form(struct replay *r, int64_t i)
 		ok &= is_id(s->inlined[k].of, i)
 			&& p->step[s->inlined[k].of].of == -1;
 	ok &= !s->wait || (s->wait > i && s->wait < p->nstep
-		&& s->nread >= 1 && s->nread <= 2 && s->nwrite == 1
+		&& s->nread >= 1 && s->nread <= (lane_is_host(s->lane) ? 2 : 1)
+		&& s->nwrite == 1
 		&& s->write[0] >= 0);
 	ok &= s->seconds >= 0 && s->flops >= 0 && s->bytes >= 0
 		&& s->workspace >= 0 && (int)s->phase >= 0

@@ -36,7 +36,7 @@ check_untouched(struct replay *r, int64_t begun, int64_t i)
 			      PRId64, i, s->op, name(r, t), begun,
 			      from->wait);
 		else if (write && !s->view
-		         && tensors_overlap(r, t, from->read[from->nread - 1]))
+		         && tensors_overlap(r, t, plan_sent(from)))
 			FAULT(r, "wait", "instruction %" PRId64 " (%s) "
 			      "overwrites %s while instruction %" PRId64 " "
 			      "sends it, until instruction %"
@@ -53,17 +53,11 @@ replay_waits(struct replay *r)
 			check_untouched(r, i, k);
 }
 
-static bool
-moves_to_host(const struct plan_step *s)
-{
-	return s->lane == LANE_OFFLOAD;
-}
-
 static void
 check_host_access(struct replay *r, int64_t i)
 {
 	const struct plan_step *s = &r->p->step[i];
-	bool host = s->lane == LANE_FETCH || s->lane == LANE_OFFLOAD;
+	bool out = s->lane == LANE_OFFLOAD, host = lane_is_host(s->lane);
 
 	for (int k = 0; k < s->nread + s->nwrite; k++) {
 		bool write = k >= s->nread;
@@ -72,8 +66,7 @@ check_host_access(struct replay *r, int64_t i)
 
 		if (t < 0 || s->view)
 			continue;
-		if (r->p->tensor[t].host
-		    != (host && (sent ? !moves_to_host(s) : moves_to_host(s))))
+		if (r->p->tensor[t].host != (host && sent != out))
 			FAULT(r, "host", "instruction %" PRId64 " (%s) cannot "
 			      "access %s, which is %s", i, s->op, name(r, t),
 			      r->p->tensor[t].host ? "in host memory"

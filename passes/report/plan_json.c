@@ -210,7 +210,7 @@ put_step_object(struct json_out *j, const struct plan_step *s, int64_t id,
 		json_real(j, "lane_seconds", DIGITS, s->lane_sec);
 	if (s->lane == LANE_NETWORK)
 		json_bool(j, "network", true);
-	if (s->lane == LANE_FETCH || s->lane == LANE_OFFLOAD)
+	if (lane_is_host(s->lane))
 		json_text(j, "lane", s->lane == LANE_FETCH ? "fetch"
 		          : "offload");
 	if (s->wait)

@@ -117,7 +117,7 @@ sane_host_transfer(const struct ckr_program *p, const struct ckr_instr *s)
 	const struct ckr_tensor *x, *y;
 	bool fetch = s->comm->kind == CKR_FETCH;
 
-	if (s->run || s->comm->kind > CKR_OFFLOAD || s->comm->joined
+	if (s->run || s->comm->joined
 	    || s->comm->end < s - p->instr || s->comm->end >= p->ninstr
 	    || s->narg != 2 || arg[0] < 0 || arg[1] < 0)
 		return false;
@@ -139,7 +139,9 @@ sane_step(const struct ckr_library *lib, const struct ckr_program *p,
 
 	if (!s->comm)
 		return true;
-	if (s->comm->kind >= CKR_FETCH)
+	if (s->comm->kind > CKR_OFFLOAD)
+		return false;
+	if (comm_is_host(s->comm))
 		return sane_host_transfer(p, s);
 	return !s->run && s->comm->end >= s - p->instr
 	       && s->comm->end < p->ninstr

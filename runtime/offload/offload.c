@@ -17,7 +17,7 @@ struct offload {
 
 /* ---- the block ---- */
 
-/* Addresses that nothing lies at. */
+/* Addresses without memory. */
 static ckr_status
 reserve_addresses(struct offload *o, struct err *e)
 {
@@ -50,7 +50,7 @@ open_block(struct offload *o, const char *dir, struct err *e)
 
 ckr_status
 offload_open(struct offload **out, struct device *d,
-             const struct offload_wish *wish, struct err *e)
+             const struct offload_options *opt, struct err *e)
 {
 	struct offload *o = *out = calloc(1, sizeof(*o));
 
@@ -59,14 +59,14 @@ offload_open(struct offload **out, struct device *d,
 	o->device = d;
 	o->file = d->addressable;
 	o->store.fd = -1;
-	o->bytes = wish->bytes;
-	CKR_TRY(open_block(o, wish->dir, e));
+	o->bytes = opt->bytes;
+	CKR_TRY(open_block(o, opt->dir, e));
 	while (o->nlane < OFFLOAD_LANES) {
 		struct lane *l = &o->lane[o->nlane];
 
 		l->direction = (enum offload_lane)o->nlane++;
 		l->device = d;
-		l->most = wish->most > 0 ? wish->most : 1;
+		l->most = opt->most > 0 ? opt->most : 1;
 		l->store = o->file ? &o->store : NULL;
 		l->block = o->block;
 		CKR_TRY(lane_open(l, e));

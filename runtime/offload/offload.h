@@ -25,7 +25,7 @@ enum offload_lane { OFFLOAD_FETCH, OFFLOAD_STORE, OFFLOAD_LANES };
 
 struct offload;
 
-struct offload_wish {
+struct offload_options {
 	uint64_t bytes;                 /* of the block */
 	uint32_t most;                  /* transfers that are in flight at one
 	                                 * time, in each direction */
@@ -35,7 +35,7 @@ struct offload_wish {
 /* A block of zeros.  The whole file is allocated, so that a full disk is an
  * error here and not later.  To be closed after a failure too. */
 ckr_status offload_open(struct offload **, struct device *,
-                        const struct offload_wish *, struct err *);
+                        const struct offload_options *, struct err *);
 void offload_close(struct offload *);
 /* The first address of the block. */
 char *offload_block(const struct offload *);

@@ -13,6 +13,13 @@ struct comm {
 	int threads;
 };
 
+/* Whether it is between a device and host memory, not between ranks. */
+static inline bool
+comm_is_host(const struct ckr_comm *c)
+{
+	return c->kind == CKR_FETCH || c->kind == CKR_OFFLOAD;
+}
+
 /* Elements of one rank's tensor. */
 uint64_t comm_nelem(const struct ckr_tensor *);
 /* Bytes that each rank sends by ring algorithms; all_reduce is reduce_scatter

@@ -242,7 +242,7 @@ instr_agree(struct stepping *c)
 			| (f->overflow ? OVERFLOW : 0) };
 	ckr_status s;
 
-	CKR_TRY(world_finish_transfers(c->world));
+	CKR_TRY(world_finish_exchanges(c->world));
 	if (v.status != CKR_OK)
 		*c->err = c->deferred.err;
 	if (!c->world->team)

@@ -26,7 +26,7 @@ count_micro(struct stepping *c, const struct loaded_program *b)
 		if (b->p->instr[i].phase == phase)
 			s = instr_defer(c, instr_run(c, b, i), i);
 	CKR_TRY(s);
-	CKR_TRY(world_finish_transfers(c->world));
+	CKR_TRY(world_finish_exchanges(c->world));
 	return instr_check_faults(c, b, b->p->ninstr);
 }
 

@@ -68,7 +68,7 @@ gather_begin(struct gather *f, struct world *w, const struct loaded_program *b,
 				.bytes = whole.nbytes, .patient = true } } };
 	/* the groups and their memory are needed */
 	if (w->team)
-		CKR_TRY(world_finish_transfers(w));
+		CKR_TRY(world_finish_exchanges(w));
 	if (tensor_is_sharded(t))
 		CKR_TRY(find_owners(f));
 	if (whole_has_batches(w, t))

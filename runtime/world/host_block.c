@@ -1,6 +1,7 @@
 /* Memory beside that of the device: the host blocks of the local ranks, one
  * after the other.  Libraries that share a model share the owner's. */
 #include "runtime/offload/offload.h"
+#include "runtime/ranks/comm.h"
 #include "runtime/world/inside.h"
 
 #include <stdlib.h>
@@ -18,7 +19,7 @@ count_host_transfers(const struct ckr_program *p)
 	uint32_t n = 0;
 
 	for (uint32_t i = 0; i < p->ninstr; i++)
-		n += p->instr[i].comm && p->instr[i].comm->kind >= CKR_FETCH;
+		n += p->instr[i].comm && comm_is_host(p->instr[i].comm);
 	return n;
 }
 
@@ -43,14 +44,14 @@ host_block_open(struct world *w)
 {
 	struct memory *m = w->memory;
 	struct host_need need = host_need(w->lib);
-	struct offload_wish wish = { .dir = w->offload_dir,
+	struct offload_options opt = { .dir = w->offload_dir,
 		.bytes = need.bytes * w->count,
 		.most = need.transfers * w->count };
 
 	if (w->owner != w || !need.bytes)
 		return CKR_OK;
 	m->host_bytes = need.bytes;
-	return offload_open(&m->offload, w->device, &wish, w->err);
+	return offload_open(&m->offload, w->device, &opt, w->err);
 }
 
 void

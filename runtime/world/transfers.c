@@ -81,7 +81,7 @@ world_begin_transfer(struct world *w, const struct loaded_program *b,
 		.of = s->origin, .step = step,
 		.bytes = (uint64_t)s->bytes } };
 
-	if (s->comm->kind >= CKR_FETCH)
+	if (comm_is_host(s->comm))
 		begin_offload(w, b, i);
 	else
 		CKR_TRY(transfers_begin(w->memory->transfers, &t, w->err));
@@ -142,7 +142,7 @@ world_end_transfers(struct world *w, uint32_t i)
 }
 
 ckr_status
-world_finish_transfers(struct world *w)
+world_finish_exchanges(struct world *w)
 {
 	return w->memory->transfers ? end_exchanges(w, UINT32_MAX) : CKR_OK;
 }

@@ -247,7 +247,7 @@ ckr_status world_begin_transfer(struct world *, const struct loaded_program *,
 ckr_status world_end_transfers(struct world *, uint32_t i);
 /* End all transfers between ranks, before processes communicate about anything
  * else. */
-ckr_status world_finish_transfers(struct world *);
+ckr_status world_finish_exchanges(struct world *);
 /* Forget them, after a step that failed. */
 void world_drop_transfers(struct world *);
 

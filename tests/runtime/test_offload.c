@@ -26,12 +26,12 @@ static char folder[] = "/tmp/ckr-offload-XXXXXX";
 static struct offload *
 open_block(uint32_t most, struct device *d)
 {
-	struct offload_wish wish = { .bytes = BLOCK, .most = most,
+	struct offload_options options = { .bytes = BLOCK, .most = most,
 		.dir = folder };
 	struct offload *o;
 	struct err e = { .text = "" };
 
-	if (offload_open(&o, d, &wish, &e) != CKR_OK)
+	if (offload_open(&o, d, &options, &e) != CKR_OK)
 		fail_msg("%s", e.text);
 	return o;
 }
@@ -162,17 +162,17 @@ file_is_allocated(void **unused)
 static void
 file_cannot_be_made(void **unused)
 {
-	struct offload_wish wish = { .bytes = BLOCK, .dir = "/none/at/all" };
+	struct offload_options options = { .bytes = BLOCK, .dir = "/none/at/all" };
 	struct offload *o;
 	struct err e;
 
 	(void)unused;
-	assert_int_equal(offload_open(&o, &host, &wish, &e), CKR_EIO);
+	assert_int_equal(offload_open(&o, &host, &options, &e), CKR_EIO);
 	assert_non_null(strstr(e.text, "/none/at/all: cannot create a file"));
 	offload_close(o);
-	wish.dir = folder;
-	wish.bytes = INT64_MAX / 2;
-	assert_int_equal(offload_open(&o, &host, &wish, &e), CKR_EIO);
+	options.dir = folder;
+	options.bytes = INT64_MAX / 2;
+	assert_int_equal(offload_open(&o, &host, &options, &e), CKR_EIO);
 	assert_non_null(strstr(e.text, "cannot allocate 4611686018427387903"));
 	offload_close(o);
 	assert_int_equal(find_file(), -1);
