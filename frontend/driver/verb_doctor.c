@@ -18,6 +18,7 @@
 #include "ir/text/text.h"
 #include "passes/explore/explore.h"
 #include "runtime/support/gpu_library.h"
+#include "runtime/support/offload_dir.h"
 
 extern char **environ;
 
@@ -312,6 +313,19 @@ print_gpu(const struct doctor *d)
 	}
 }
 
+/* Where libraries for the CPU keep what --offload takes. */
+static void
+print_offload(const struct doctor *d)
+{
+	double room;
+	bool memory = offload_dir_is_memory(OFFLOAD_DIR, &room);
+
+	print_item("offload", arena_printf(d->arena,
+		OFFLOAD_DIR ": %s%.1f GiB free; ckrun --offload-dir names "
+		"another folder", memory ? "in memory (tmpfs), saves none; "
+		: "", room / (1 << 30)));
+}
+
 static void
 print_machine_compiler(const struct doctor *d, const struct machine *m)
 {
@@ -347,6 +361,7 @@ print_optional(const struct doctor *d)
 	print_item("cache", cache ? cache : "off: units are compiled each "
 	           "time; CKC_CACHE names a folder of yours that nobody else "
 	           "writes to");
+	print_offload(d);
 	print_gpu(d);
 }
 

@@ -1,10 +1,8 @@
 /* ckrun: train or run a compiled model from the command line. */
-#include <linux/magic.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "runtime/ckr.h"
@@ -19,6 +17,7 @@
 #include "runtime/ckrun/evaluation/evaluation.h"
 #include "runtime/ckrun/run_report/run_report.h"
 #include "runtime/support/number.h"
+#include "runtime/support/offload_dir.h"
 
 /* ---- a run ---- */
 
@@ -358,7 +357,7 @@ print_offload(const ckr_ctx *m)
 	const char *dir = ckr_offload_dir(m);
 	uint64_t bytes = ckr_host_bytes(m);
 	char size[24];
-	struct statfs fs;
+	double room;
 
 	if (!bytes)
 		return;
@@ -369,11 +368,10 @@ print_offload(const ckr_ctx *m)
 	}
 	printf("  %s in a file without a name in %s (ckc --offload)\n", size,
 	       dir);
-	if (!statfs(dir, &fs)
-	    && (fs.f_type == TMPFS_MAGIC || fs.f_type == RAMFS_MAGIC))
+	if (offload_dir_is_memory(dir, &room))
 		fprintf(stderr, "ckrun: warning: files in %s are in memory "
-		        "(tmpfs), so offloading saves none; choose a folder "
-		        "on a disk with --offload-dir\n", dir);
+		        "(tmpfs), so offloading saves no memory; choose a "
+		        "folder on a disk with --offload-dir\n", dir);
 }
 
 static void

@@ -17,9 +17,7 @@
 #define RUNTIME_OFFLOAD_OFFLOAD_H
 
 #include "runtime/device/device.h"
-
-/* Where a file lies unless the user says. */
-#define OFFLOAD_DIR "/var/tmp"
+#include "runtime/support/offload_dir.h"
 
 enum offload_lane { OFFLOAD_FETCH, OFFLOAD_STORE, OFFLOAD_LANES };
 

@@ -530,6 +530,7 @@ def doctor(bench):
                 "\nzlib ",
                 "\nPNG ",
                 "\nJPEG ",
+                "\noffload    /var/tmp: ",
                 "models can be compiled and trained here",
             ],
         ),
