@@ -31,14 +31,14 @@ struct offload_search {
 };
 
 /* Seconds of a step of the graph with these values offloaded; INFINITY: it does
- * not fit. */
+ * not fit once it is placed; NAN: its live bytes do not fit. */
 static double
 time_offloaded(const struct offload_search *s,
                const struct offload_request *request)
 {
 	Graph *t = graph_clone(s->g);
 	Arena *a = arena_new();
-	double sec = INFINITY;
+	double sec = NAN;
 	bool all;
 
 	schedule_apply(s->trial, t);

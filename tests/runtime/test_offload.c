@@ -322,6 +322,13 @@ failure_is_kept(void **late)
 	assert_int_equal(try_wait(o, OFFLOAD_STORE, 7, &e), CKR_OK);
 	begin(o, OFFLOAD_FETCH, x, 0, 8);
 	assert_int_equal(try_wait(o, OFFLOAD_FETCH, 8, &e), CKR_EIO);
+	/* what the host copies would be that of no step */
+	e.text[0] = '\0';
+	assert_int_equal(offload_read(o, x, offload_block(o), UNIT, &e),
+	                 CKR_EIO);
+	assert_non_null(strstr(e.text, "too short"));
+	assert_int_equal(offload_write(o, offload_block(o), x, UNIT, &e),
+	                 CKR_EIO);
 	offload_close(o);
 }
 
