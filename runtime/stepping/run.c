@@ -59,6 +59,15 @@ is_skipped_in_micro(const struct ckr_program *p, uint32_t i, bool last)
 }
 
 static ckr_status
+tell_observers(struct stepping *c, const struct loaded_program *b, uint32_t i)
+{
+	for (struct observer *o = c->observer; o; o = o->next)
+		if (o->after)
+			CKR_TRY(instr_defer(c, o->after(o->user, b, i), i));
+	return CKR_OK;
+}
+
+static ckr_status
 run_micro(struct stepping *c, const struct loaded_program *b)
 {
 	const struct ckr_program *p = b->p;
@@ -73,16 +82,16 @@ run_micro(struct stepping *c, const struct loaded_program *b)
 			CKR_TRY(instr_defer(c, instr_check_faults(c, b, i), i));
 		if (is_skipped_in_micro(p, i, last)) {
 			CKR_TRY(world_end_transfers(c->world, i));
+			/* a transfer of backward may have ended here */
+			if (p->instr[i].phase == CKR_UPDATE)
+				CKR_TRY(tell_observers(c, b, i));
 			continue;
 		}
 		CKR_TRY(instr_defer(c, instr_run(c, b, i), i));
 		s = prefer_fault(c, b, i, finite_check_loss(c, b, i));
 		CKR_TRY(instr_defer(c, s, i));
 		norm_after(c, b, i);
-		for (struct observer *o = c->observer; o; o = o->next)
-			if (o->after)
-				CKR_TRY(instr_defer(c, o->after(o->user, b, i),
-				                    i));
+		CKR_TRY(tell_observers(c, b, i));
 		s = prefer_fault(c, b, i, finite_check_grads(c, b, i + 1));
 		CKR_TRY(instr_defer(c, s, i));
 		/* nothing is updated that one of them would not */

@@ -37,7 +37,8 @@ struct observer {
 	void (*ran)(void *user, uint32_t i, double from, double to, bool moves);
 	/* The process has waited for the transfer that instruction i began. */
 	void (*waited)(void *user, uint32_t i, double from, double to);
-	/* Instruction i of a micro-batch has run on all ranks here. */
+	/* Instruction i of a micro-batch has run on all ranks here, or is left
+	 * to the last one. */
 	ckr_status (*after)(void *user, const struct loaded_program *,
 	                    uint32_t i);
 	void *user;

@@ -32,6 +32,7 @@ FORMS = (
     ("gpt2-dropout-ts17", ["--grad-accum", 2]),
     ("gpt2-dropout-ts17", ["--update-in-backward", "on"]),
     ("gpt2-dropout-ts17", ["--tp", 2]),
+    ("gpt2-dropout-ts17", ["--tp", 2, "--sp", "--grad-accum", 2]),
     ("cnn-bn-batch", ["--dtype", "bf16"]),
 )
 
@@ -86,7 +87,8 @@ class Values(ck.Bench):
                 self.check(want and got == want, f"{what} {env}: other bits")
             got = self.outcome(so, model, "--threads", 1, *ranks)
             self.check(want and got == want, f"{what}, 1 thread: other bits")
-            self.outcome(so, model, "--check", *ranks)
+            for env in WAYS[0], WAYS[2]:
+                self.outcome(so, model, "--check", *ranks, env=env)
         self.check(some, f"{model} {flags}: nothing is offloaded")
 
     def named(self):

@@ -141,6 +141,7 @@ DAMAGED = {
     "bert-cls-dynamo": ["2 Dropout nodes are inactive", "padding_idx=0"],
     "bert-mlm-dynamo-dyn": ["padding_idx=0"],
     "llama-dynamo": ["padding_idx=0"],
+    "qwen2-moe-dyn": ["padding_idx=0"],
     "cnn-bn-batch": ["3 BatchNormalization nodes"],
     "cnn-bn-merged": ["3 BatchNormalization nodes"],
     "cnn-bn-mixed": ["3 BatchNormalization nodes"],

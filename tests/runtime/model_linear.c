@@ -400,10 +400,10 @@ const struct ckr_library ckr_library = {
 	.compiler = "by hand",
 	.program = {
 		{ steps, sizeof(steps) / sizeof(*steps), 7 + SHIFT, 7 + SHIFT,
-		  args, consts, tensors, NTENSOR, LOSS, 384, 768 },
+		  args, consts, tensors, NTENSOR, LOSS, 384, 768, 0 },
 		{ ref_steps, sizeof(ref_steps) / sizeof(*ref_steps), 5 + SHIFT,
 		  5 + SHIFT, args, consts, ref_tensors, NTENSOR, LOSS, 384,
-		  768 },
+		  768, 0 },
 	},
 	.nshared = NSHARED, .constants = (const unsigned char *)constants,
 	.constants_bytes = sizeof(constants), .optimizer = "adamw",
