@@ -118,6 +118,16 @@ def check_chains(p):
 # ---- models and graphs ----
 
 
+def check_bound(p, what, full, other):
+    """The bound holds for a plan with less host memory, and the same states on the device."""
+    p.expect(
+        f"{what}: a step of {other['exposed_seconds']} s, below the bound {full['bound_seconds']} s",
+        full["bound_class"] != "any"
+        or full["resident_bytes"] != other["resident_bytes"]
+        or full["bound_seconds"] <= other["exposed_seconds"] * (1 + 1e-9),
+    )
+
+
 def check_budgets(p, what, model, options, budgets, hosts=(0.25, 0.5)):
     """Budgets are shares of the activations of a plan that keeps all."""
     free = p.plan(model, *options)
@@ -135,6 +145,7 @@ def check_budgets(p, what, model, options, budgets, hosts=(0.25, 0.5)):
                 f"{without['exposed_seconds']} s without",
                 full["exposed_seconds"] <= without["exposed_seconds"] * (1 + 1e-9),
             )
+            check_bound(p, f"{what}, {budget} B", full, without)
         p.expect(f"{what}: peak above {budget} B", full["peak_bytes"] <= budget)
         last = without["exposed_seconds"] if without else float("inf")
         for part in hosts if full["host"] else ():
@@ -149,6 +160,7 @@ def check_budgets(p, what, model, options, budgets, hosts=(0.25, 0.5)):
                 some["exposed_seconds"] <= last * 1.01,
             )
             last = some["exposed_seconds"]
+            check_bound(p, f"{what}, {budget} B, {limit} B of host memory", full, some)
 
 
 def random_graph(rng):
