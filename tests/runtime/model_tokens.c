@@ -88,7 +88,7 @@ const struct ckr_library ckr_library = {
 	.abi = CKR_ABI_VERSION, .threads = 1, .name = "tokens",
 	.compiler = "by hand",
 	.program = { { steps, 2, 2, 2, args, NULL, tensors, 11, 10, 384,
-	               320 } },
+	               320, 0 } },
 	.nshared = 5, .grad_accum = 1, .clip_ok = 1, .peak_bytes = 704,
 	.replicas = REPLICAS,
 };
