@@ -55,6 +55,14 @@ typedef struct Pass {
 	struct planned planned;
 } Pass;
 
+/* Whether this form is planned before any other: what is said once is said of
+ * it. */
+static inline bool
+is_first_variant(const Pass *p)
+{
+	return !p->variant.low_memory && !p->variant.offload_states;
+}
+
 typedef bool PassFn(Pass *, Graph *);
 
 #endif

@@ -443,7 +443,7 @@ main(int argc, char **argv)
 	graph_free(d.pass.planned.reference);
 	graph_free(d.pass.result.forward);
 	if (d.pass.planned.pareto_front)            /* stopped early */
-		graph_free(d.pass.planned.pareto_front->after_backward);
+		graph_free(d.pass.planned.pareto_front->first.own);
 	graph_free(d.graph);
 	arena_free(d.pass.retired);
 	onnx_close(d.file);

@@ -39,7 +39,7 @@ has_offload_variant(const Pass *p)
 {
 	const struct options *o = p->opt;
 
-	return o->offload == OFFLOAD_AUTO && has_budget(o)
+	return o->offload == OFFLOAD_AUTO && (has_budget(o) || o->curve)
 		&& o->optimizer != OPT_NONE && !o->forward_only;
 }
 

@@ -532,12 +532,6 @@ append_updates(struct optim *o)
 	return true;
 }
 
-static bool
-is_first_variant(const Pass *p)
-{
-	return !p->variant.low_memory && !p->variant.offload_states;
-}
-
 /* A misspelt name would decay what was to be left alone.  Said once: a second
  * form of the graph has the same parameters. */
 static void

@@ -20,12 +20,14 @@
 #include <stdlib.h>
 
 /* Sets of transfers that are tried, and graphs with such a set that are placed
- * because their live bytes fit. */
+ * because their live bytes fit; whether those with host transfers are. */
 struct effort {
 	int trials, placements;
+	bool place_host;
 };
 
-static const struct effort full = { 128, 24 }, brief = { 24, 4 };
+static const struct effort full = { 128, 24, true }, brief = { 24, 4, true },
+	unplaced = { 24, 4, false };
 
 /* ---- where transfers end ---- */
 
@@ -207,7 +209,7 @@ struct fitting {
 };
 
 /* Whether the graph fits, which this changes; `placements`: how many may still
- * be tried. */
+ * be tried; NULL: live bytes are enough. */
 static bool
 fits_in_order(const Pass *p, Graph *g, int *placements, Arena *a)
 {
@@ -217,9 +219,9 @@ fits_in_order(const Pass *p, Graph *g, int *placements, Arena *a)
 	inplace_graph(g, a);
 	room = p->planned.budget - graph_resident_bytes(g, a);
 	fits = place_live_bound(g, a) <= room;
-	if (fits && (*placements)-- > 0)
+	if (fits && placements && (*placements)-- > 0)
 		fits = place_graph(g, room, p->watch, a) <= room;
-	return fits && *placements >= 0;
+	return fits && (!placements || *placements >= 0);
 }
 
 /* Seconds of the nodes, or of those of a micro-batch that is not the last. */
@@ -329,8 +331,8 @@ choose_transfers(const Pass *p, const Graph *g, const struct overlap_choice *c,
 	add_fitting(&f, s, n, true);
 }
 
-static bool
-has_rank_transfers(const Graph *g)
+bool
+overlap_has_rank_transfers(const Graph *g)
 {
 	FOR_NODES (n, g)
 		if (is_transfer(n) && n->out[0])
@@ -350,7 +352,7 @@ has_host_transfers(const Graph *g)
 bool
 overlap_has_transfers(const Graph *g)
 {
-	return has_rank_transfers(g) || has_host_transfers(g);
+	return overlap_has_rank_transfers(g) || has_host_transfers(g);
 }
 
 /* A copy with the nodes in that order; NULL: as they are. */
@@ -461,9 +463,11 @@ choose_messages(const Pass *p, const Graph *g, struct overlap_choice *c)
 /* ---- host memory ---- */
 
 /* Seconds of a step with host transfers in an arena of `room` bytes; INFINITY:
- * it does not fit the budget. */
+ * they are less than `below`, but it does not fit the budget once it is placed,
+ * if it is. */
 static double
-try_host(const Pass *p, const Graph *g, int64_t room, double margin)
+try_host(const Pass *p, const Graph *g, int64_t room, double margin,
+         double below, bool place)
 {
 	Graph *trial = graph_clone(g);
 	Arena *a = arena_new();
@@ -472,7 +476,8 @@ try_host(const Pass *p, const Graph *g, int64_t room, double margin)
 
 	overlap_host(trial, room, margin, a);
 	sec = step_seconds(p, trial, a);
-	if (p->planned.budget > 0 && !fits_in_order(p, trial, &once, a))
+	if (sec < below && p->planned.budget > 0
+	    && !fits_in_order(p, trial, place ? &once : NULL, a))
 		sec = INFINITY;
 	arena_free(a);
 	graph_free(trial);
@@ -483,7 +488,7 @@ try_host(const Pass *p, const Graph *g, int64_t room, double margin)
  * may not fit once it is placed: then less room is tried.  If nothing fits,
  * transfers stay where they are needed. */
 static void
-overlap_host_transfers(const Pass *p, Graph *g, Arena *scratch)
+overlap_host_transfers(const Pass *p, Graph *g, bool place, Arena *scratch)
 {
 	static const double margin[] = { MARGIN, 1 };
 	static const double share[] = { 1, 0.98, 0.95, 0.9 };
@@ -495,9 +500,11 @@ overlap_host_transfers(const Pass *p, Graph *g, Arena *scratch)
 	for (int m = 0; m < 2; m++)
 		for (int k = 0; k < 4; k++) {
 			int64_t in = (int64_t)(share[k] * (double)room);
-			double sec = try_host(p, g, in, margin[m]);
+			double enough = least * (1 - 1e-9);
+			double sec = try_host(p, g, in, margin[m],
+			                      enough, place);
 
-			if (sec < least * (1 - 1e-9)) {
+			if (sec < enough) {
 				least = sec;
 				best = margin[m];
 				best_room = in;
@@ -518,27 +525,41 @@ overlap_graph(const Pass *p, Graph *g, struct effort effort, Arena *scratch)
 
 	if (g->halves == HALVES_BOTH)
 		interleave_halves(p, g, &c, scratch);
-	if (has_rank_transfers(g)) {
+	if (overlap_has_rank_transfers(g)) {
 		all = choose_messages(p, g, &c);
 		if (!all)
 			choose_transfers(p, g, &c, effort, scratch);
 		apply_transfers(g, &c, NULL, scratch);
 	}
 	if (has_host_transfers(g))
-		overlap_host_transfers(p, g, scratch);
+		overlap_host_transfers(p, g, effort.place_host, scratch);
 	return all;
+}
+
+static double
+overlapped_seconds(const Pass *p, Graph *g, struct effort effort, bool *all)
+{
+	Arena *scratch = arena_new();
+	double sec;
+
+	*all = overlap_graph(p, g, effort, scratch);
+	sec = step_seconds(p, g, scratch);
+	arena_free(scratch);
+	return sec;
 }
 
 double
 overlap_exposed_seconds(const Pass *p, Graph *g, bool *all)
 {
-	Arena *scratch = arena_new();
-	double sec;
+	return overlapped_seconds(p, g, brief, all);
+}
 
-	*all = overlap_graph(p, g, brief, scratch);
-	sec = step_seconds(p, g, scratch);
-	arena_free(scratch);
-	return sec;
+double
+overlap_unplaced_seconds(const Pass *p, Graph *g)
+{
+	bool all;
+
+	return overlapped_seconds(p, g, unplaced, &all);
 }
 
 /* A dump may come from behind this pass, or from behind inplace. */

@@ -12,11 +12,16 @@
 
 PassFn pass_overlap;
 
+/* Between ranks, or to and from host memory. */
 bool overlap_has_transfers(const Graph *);
+bool overlap_has_rank_transfers(const Graph *);
 /* Overlap transfers of this planned graph, with fewer trials than the pass; the
  * seconds of a step of all micro-batches.  *all: every transfer runs beside
  * computation as far as it may. */
 double overlap_exposed_seconds(const Pass *, Graph *, bool *all);
+/* The same in less time, for a caller who places the graph then: transfers to
+ * and from host memory fit if live bytes do. */
+double overlap_unplaced_seconds(const Pass *, Graph *);
 
 /* Which transfers run beside computation. */
 struct overlap_choice {

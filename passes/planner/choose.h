@@ -6,6 +6,15 @@
 
 struct plan_selector;
 
+/* A graph before it is planned, and what its plans are made from. */
+struct plan_source {
+	const Graph *g;
+	Graph *own;                     /* the same, a copy; or NULL */
+	struct schedule *w;             /* of the graph's storages, w->r */
+	const uint8_t *constraint;      /* by storage: what the user chose */
+	struct plan_selector *c;        /* NULL: not needed so far */
+};
+
 /* Learn what does not depend on the budget. */
 struct plan_selector *selector_new(const struct remat *,
                                    const uint8_t *constraint,

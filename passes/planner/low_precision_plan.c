@@ -107,29 +107,29 @@ try_rounded(struct rounded_search *s, const struct known_plan *f)
 }
 
 bool
-low_precision_best(Pass *p, const Graph *g, struct plan_selector *c,
-                   const uint8_t *constraint, struct schedule *w, int64_t arena,
+low_precision_best(Pass *p, const struct plan_source *from, int64_t arena,
                    double below, struct low_precision_plan *best)
 {
-	const struct remat *r = w->r;
-	struct rounded_search s = { .p = p, .g = g, .arena = arena, .trial = w,
-	                            .below = below, .best = best };
+	const struct remat *r = from->w->r;
+	struct rounded_search s = { .p = p, .g = from->g, .arena = arena,
+	                            .trial = from->w, .below = below,
+	                            .best = best };
 	struct known_plan all = { .live = -1, .placed = -1 };
-	int64_t top, least = selector_least(c);
+	int64_t top, least = selector_least(from->c);
 
 	best->least = INT64_MAX;
 	s.request = (struct low_precision_request){
 		.to = p->opt->save_dtype,
-		.nval = g->nval,
-		.eligible = find_request(p, g, r, constraint)
+		.nval = from->g->nval,
+		.eligible = find_request(p, from->g, r, from->constraint)
 	};
 	all.drop = arena_array(r->arena, (size_t)r->nstore + 1, 1);
-	remat_keep_all(r, constraint, all.drop);
-	all.sec = known_eval(w, &all).sec;
-	top = known_placed(w, &all);
+	remat_keep_all(r, from->constraint, all.drop);
+	all.sec = known_eval(from->w, &all).sec;
+	top = known_placed(from->w, &all);
 	try_rounded(&s, &all);
 	for (int k = PLAN_GRID - 1; k >= 0; k--) {
-		const struct known_plan *f = selector_near(c, least
+		const struct known_plan *f = selector_near(from->c, least
 			+ (top - least) / PLAN_GRID * k);
 
 		if (f)

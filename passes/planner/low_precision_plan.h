@@ -17,9 +17,7 @@ struct low_precision_plan {
 /* The fastest plan within that arena that takes less than `below` seconds above
  * keep-everything; false: none is known.  If `below` is infinite, every plan is
  * looked at. */
-bool low_precision_best(Pass *, const Graph *, struct plan_selector *,
-                        const uint8_t *constraint, struct schedule *,
-                        int64_t arena, double below,
-                        struct low_precision_plan *);
+bool low_precision_best(Pass *, const struct plan_source *, int64_t arena,
+                        double below, struct low_precision_plan *);
 
 #endif

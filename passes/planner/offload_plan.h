@@ -8,20 +8,25 @@
 struct offload_plan {
 	struct known_plan plan;
 	struct offload_request request; /* for the graph of that plan */
+	int64_t placed;                 /* bytes of its arena */
+	int64_t sent;                   /* bytes that a step sends to host
+	                                 * memory */
 	double sec;                     /* seconds of a step */
 };
 
-/* The fastest plan for that arena in which values are offloaded, and that takes
- * less than `below` seconds a step; false: none is known.  `taken`: the fastest
- * one without; NULL: none fits. */
-bool offload_best(Pass *, const Graph *, struct plan_selector *,
-                  const uint8_t *constraint, struct schedule *, int64_t arena,
-                  const struct known_plan *taken, double below,
-                  struct offload_plan *);
 /* Whether --offload is for values, too. */
 bool offload_takes_values(const Pass *);
-/* What the arena and the host hold at one time, at most, in a step of less than
- * `sec` seconds: all in the host has gone there, and comes back. */
-int64_t offload_arena(const Pass *, const Graph *, int64_t arena, double sec);
+/* Bytes that a step of the graph sends to host memory. */
+int64_t offload_sent(const Graph *);
+/* Whether the user names some: --offload-values. */
+bool offload_names_values(const Pass *);
+/* The fastest plan for the budget in which values are offloaded, and whose step
+ * is faster than that of `taken`, the fastest one without (NULL: none fits), or
+ * that has the values that the user names; false: none is known. */
+bool offload_best(Pass *, const struct plan_source *,
+                  const struct known_plan *taken, struct offload_plan *);
+/* For all plans that may offload, for a plan whose step takes `sec` seconds. */
+struct recompute_bound offload_bound(const Pass *, const struct plan_source *,
+                                     const struct known_plan *, double sec);
 
 #endif

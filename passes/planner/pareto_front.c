@@ -7,12 +7,21 @@
  *         in both are left out, which makes the curve monotone.  Where updates
  *         may run after backward or in it, both variants of the graph add
  *         points at the same budgets, those of all presets among them, and the
- *         later variant wins ties, as for a single budget.
- * cost    GRID choices and bounds
+ *         later variant wins ties, as for a single budget.  With --offload
+ *         auto, plans that offload values are looked for at every
+ *         OFFLOAD_EVERY-th budget, and below them down to where there are
+ *         none; variants whose optimizer states are in host memory add points
+ *         there.  Seconds of curves count transfers between ranks in full, so
+ *         these are without offload.
+ * cost    GRID choices and bounds of each variant
  */
 #include "passes/planner/pareto_front.h"
+#include "passes/overlap/overlap.h"
+#include "passes/planner/exposed.h"
+#include "passes/planner/offload_plan.h"
 #include "runtime/support/json_write.h"
 #include "passes/account/account.h"
+#include "runtime/support/number.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -20,7 +29,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { GRID = 40, PRESETS = 8, GRID_MAX = 2 * (GRID + PRESETS + 1) };
+enum {
+	GRID = 40, PRESETS = 8, VARIANTS = 4, OFFLOAD_EVERY = 4,
+	BELOW = 16,                     /* budgets below the least */
+	GRID_MAX = 2 * (GRID + PRESETS + 1)
+};
 
 /* Seconds that differ by this part of a step are sums in another order. */
 #define SAME 1e-12
@@ -72,30 +85,78 @@ base_of(const struct pareto_front *f, const struct remat *r)
 		? f->base_sec : r->base_sec;
 }
 
+/* Plans may use host memory. */
+static bool
+is_offloaded(const Pass *p, const struct plan_source *s)
+{
+	return offload_takes_values(p) && !overlap_has_rank_transfers(s->g);
+}
+
+/* The point of a plan that offloads no values. */
+static struct pareto_point
+point_of_plan(const Pass *p, const struct plan_source *s,
+              const struct known_plan *f)
+{
+	struct pareto_point q = { .peak = s->w->r->resident + f->placed,
+		.recompute_sec = f->sec, .sent = offload_sent(s->g) };
+	bool all;
+
+	q.base_sec = base_of(p->planned.pareto_front, s->w->r);
+	q.step_sec = q.base_sec + f->sec;
+	if (q.sent > 0)
+		q.step_sec = fmax(q.step_sec, exposed_seconds(p, s, f, &all));
+	return q;
+}
+
+/* The point of the plan with the fastest step, with offloaded values or without
+ * them; false: none is known. */
+static bool
+find_point(Pass *p, const struct plan_source *s, bool offload,
+           struct known_plan *f, struct pareto_point *q)
+{
+	const struct known_plan *taken = selector_best(s->c,
+		p->planned.budget - s->w->r->resident);
+	struct offload_plan o;
+
+	if (taken) {
+		*f = *taken;
+		*q = point_of_plan(p, s, f);
+	}
+	if (!offload || !offload_best(p, s, taken, &o))
+		return taken != NULL;
+	*f = o.plan;
+	*q = (struct pareto_point){
+		.base_sec = base_of(p->planned.pareto_front, s->w->r),
+		.peak = s->w->r->resident + o.placed,
+		.recompute_sec = o.plan.sec, .step_sec = o.sec,
+		.sent = o.sent };
+	return true;
+}
+
 /* The plan for this arena.  The grid is walked upwards: what is no faster than
  * a smaller budget's needs no bound. */
 static void
-add_plan(const Pass *p, const struct remat *r, struct plan_selector *c,
-         bool updates_in_backward, int64_t arena)
+add_plan(Pass *p, const struct plan_source *s, bool updates_in_backward,
+         int64_t arena, bool offload)
 {
-	const struct known_plan *f = selector_best(c, arena);
-	double base = base_of(p->planned.pareto_front, r);
+	const int64_t asked = p->planned.budget;
 	struct recompute_bound bound;
-	struct pareto_point q = { .updates_in_backward =
-	                           updates_in_backward };
+	struct known_plan f;
+	struct pareto_point q;
 
-	if (!f)
-		return;
-	q.budget = r->resident + arena;
-	q.peak = r->resident + f->placed;
-	q.recompute_sec = f->sec;
-	q.step_sec = base + f->sec;
-	if (is_dominated_point(p->planned.pareto_front, &q))
-		return;
-	bound = selector_bound(c, arena, f);
-	q.bound_sec = reported_bound(base + bound.sec, base, q.step_sec);
-	q.bound_class = bound.class;
-	insert_point(p->planned.pareto_front, q);
+	p->planned.budget = s->w->r->resident + arena;
+	if (find_point(p, s, offload && is_offloaded(p, s), &f, &q)) {
+		q.budget = p->planned.budget;
+		q.updates_in_backward = updates_in_backward;
+		if (!is_dominated_point(p->planned.pareto_front, &q)) {
+			bound = offload_bound(p, s, &f, q.step_sec);
+			q.bound_sec = reported_bound(q.base_sec + bound.sec,
+			                             q.base_sec, q.step_sec);
+			q.bound_class = bound.class;
+			insert_point(p->planned.pareto_front, q);
+		}
+	}
+	p->planned.budget = asked;
 }
 
 /* A preset, if this form needs less for it than the other. */
@@ -110,6 +171,7 @@ add_preset(Pass *p, int i)
 	f->preset[i] = (struct pareto_point){
 		.name = a->name, .budget = a->peak, .peak = a->peak,
 		.step_sec = a->step_sec, .recompute_sec = a->recompute_sec,
+		.base_sec = a->step_sec - a->recompute_sec,
 		.updates_in_backward = p->planned.updates_in_backward };
 }
 
@@ -118,8 +180,8 @@ pareto_front_new(const Pass *p, const struct remat *r)
 {
 	struct pareto_front *f = arena_alloc(p->keep, sizeof *f);
 
-	/* two forms of the graph, and the second one's presets */
-	f->point = arena_array(p->keep, 2 * GRID_MAX + PRESETS,
+	/* and the second variant's presets */
+	f->point = arena_array(p->keep, VARIANTS * (GRID_MAX + BELOW) + PRESETS,
 	                       sizeof *f->point);
 	f->grid = arena_array(p->keep, GRID_MAX, sizeof *f->grid);
 	f->preset = arena_array(p->keep, PRESETS, sizeof *f->preset);
@@ -136,9 +198,8 @@ by_amount(const void *p, const void *q)
 	return (*a > *b) - (*a < *b);
 }
 
-/* The arenas to plan for: evenly from the least to keep-everything; for the
- * variant with updates in backward those of the other variant's budgets, and
- * evenly what lies below. */
+/* The arenas to plan for: evenly from the least to keep-everything; for later
+ * variants those of the first one's budgets, and evenly what lies below. */
 static size_t
 list_budgets(const struct pareto_front *f, const struct remat *r, int64_t least,
              int64_t top, int64_t *arena)
@@ -156,66 +217,112 @@ list_budgets(const struct pareto_front *f, const struct remat *r, int64_t least,
 	return n;
 }
 
-/* Ask the variant with updates after backward for the budgets of this variant's
- * n presets. */
+/* Plans for less memory than any without offload. */
 static void
-query_after_backward(Pass *p, int n)
+add_plans_below(Pass *p, const struct plan_source *s, int64_t least)
 {
-	struct pareto_front *f = p->planned.pareto_front;
+	const struct pareto_front *f = p->planned.pareto_front;
+	int64_t before = INT64_MAX;
+
+	for (int i = BELOW - 1;
+	     i > 0 && f->n > 0 && f->point[0].budget < before; i--) {
+		before = f->point[0].budget;
+		add_plan(p, s, p->planned.updates_in_backward,
+		         least / BELOW * i, true);
+	}
+}
+
+/* Ask the first variant for the budgets of this variant's n presets. */
+static void
+query_first_variant(Pass *p, int n)
+{
+	struct plan_source *first = &p->planned.pareto_front->first;
 	int64_t budget[PRESETS];
 
-	if (!f->after_backward)
+	if (!first->own)
 		return;
-	if (n < 0)                      /* refused: no presets */
-		n = 0;
 	for (int i = 0; i < n; i++)
 		budget[i] = p->planned.alternative[i].peak;
 	qsort(budget, (size_t)n, sizeof *budget, by_amount);
 	for (int i = 0; i < n; i++)
-		add_plan(p, f->remat, f->choice, false,
-		         budget[i] - f->remat->resident);
-	graph_free(f->after_backward);
-	f->after_backward = NULL;
+		add_plan(p, first, false, budget[i] - first->w->r->resident,
+		         false);
+	graph_free(first->own);
+	first->own = NULL;
+}
+
+static void
+keep_budgets(struct pareto_front *f, const struct remat *r,
+             const int64_t *arena, size_t n)
+{
+	while (f->ngrid < (int)n) {
+		f->grid[f->ngrid] = r->resident + arena[f->ngrid];
+		f->ngrid++;
+	}
+}
+
+/* Presets whose peaks are budgets of the curve: not with states in host memory,
+ * which no preset stands for. */
+static int
+count_presets(const Pass *p)
+{
+	/* the last alternative is the choice itself; refused: none */
+	int n = p->planned.nalternative - 1;
+
+	if (p->variant.offload_states || n < 0)
+		return 0;
+	return n < PRESETS ? n : PRESETS;
 }
 
 void
-pareto_front_add(Pass *p, const struct remat *r, struct plan_selector *c,
-                 Graph *after_backward)
+pareto_front_add(Pass *p, struct plan_source *s)
 {
-	int64_t least = selector_least(c), arena[GRID_MAX];
+	const struct remat *r = s->w->r;
+	int64_t least = selector_least(s->c), arena[GRID_MAX];
 	int64_t top = p->planned.baseline_peak - r->resident;
-	/* the last alternative is the choice itself */
-	int n = p->planned.nalternative - 1 < PRESETS
-		? p->planned.nalternative - 1
-		: PRESETS;
+	int n = count_presets(p);
+	struct pareto_front *f;
 	size_t narena;
 
-	if (!p->planned.pareto_front)
+	if (p->variant.offload_states && !is_offloaded(p, s))
+		return;
+	if (!p->planned.pareto_front) {
 		p->planned.pareto_front = pareto_front_new(p, r);
-	narena = list_budgets(p->planned.pareto_front, r, least, top, arena);
+		if (offload_takes_values(p) && !is_offloaded(p, s))
+			diag_note(p->diag, "--curve: as ranks exchange values, "
+			          "its plans offload nothing");
+	}
+	f = p->planned.pareto_front;
+	narena = list_budgets(f, r, least, top, arena);
 	for (int i = 0; i < n; i++) {
 		arena[narena++] = p->planned.alternative[i].peak - r->resident;
 		add_preset(p, i);
 	}
-	if (n > p->planned.pareto_front->npreset)
-		p->planned.pareto_front->npreset = n;
+	if (n > f->npreset)
+		f->npreset = n;
 	qsort(arena, narena, sizeof *arena, by_amount);
-	if (p->planned.pareto_front->ngrid == 0)
-		while (p->planned.pareto_front->ngrid < (int)narena) {
-			int at = p->planned.pareto_front->ngrid++;
+	if (f->ngrid == 0)
+		keep_budgets(f, r, arena, narena);
+	for (size_t i = 0; i < narena && !watch_off(p->watch); i++) {
+		bool offload = i % OFFLOAD_EVERY == 0;
 
-			p->planned.pareto_front->grid[at] = r->resident
-				+ arena[at];
-		}
-	for (size_t i = 0; i < narena && !watch_off(p->watch); i++)
-		add_plan(p, r, c, p->planned.updates_in_backward, arena[i]);
-	if (!after_backward) {
-		query_after_backward(p, n);
-		return;
+		if (offload || !p->variant.offload_states)
+			add_plan(p, s, p->planned.updates_in_backward, arena[i],
+			         offload);
 	}
-	p->planned.pareto_front->after_backward = after_backward;
-	p->planned.pareto_front->remat = r;
-	p->planned.pareto_front->choice = c;
+	if (is_offloaded(p, s))
+		add_plans_below(p, s, least);
+	query_first_variant(p, n);
+	if (s->own) {
+		f->first = *s;
+		s->own = NULL;
+	}
+}
+
+double
+pareto_overhead(const struct pareto_point *q, double sec)
+{
+	return q->base_sec > 0 ? (sec - q->base_sec) / q->base_sec : 0;
 }
 
 /* ---- as text ---- */
@@ -242,17 +349,23 @@ percent(double part, double whole)
 static void
 print_point(const struct pareto_point *q, int64_t whole, FILE *out)
 {
-	double base = q->step_sec - q->recompute_sec;
+	char sent[24];
 
-	fprintf(out, "%16" PRId64 "  %5.1f  %10.3f  %9.2f", q->budget,
+	fprintf(out, "%16" PRId64 "  %5.1f  %10.3f  %8.2f", q->budget,
 	        percent((double)q->budget, (double)whole), 1e3 * q->step_sec,
-	        percent(q->recompute_sec, base));
-	if (q->name)
+	        100 * pareto_overhead(q, q->step_sec));
+	if (q->name) {
 		fprintf(out, "  %7s  --recompute %s\n", "", q->name);
-	else
-		fprintf(out, "  %7.2f  %s%s\n",
-		        percent(q->bound_sec - base, base), q->bound_class,
-		        q->updates_in_backward ? ", updates in backward" : "");
+		return;
+	}
+	fprintf(out, "  %7.2f  %s%s",
+	        100 * pareto_overhead(q, q->bound_sec),
+	        q->bound_class,
+	        q->updates_in_backward ? ", updates in backward" : "");
+	if (q->sent > 0)
+		fprintf(out, ", offloads %s",
+		        number_bytes(sent, (double)q->sent));
+	fputc('\n', out);
 }
 
 void
@@ -269,8 +382,8 @@ pareto_front_print(const Pass *p, FILE *out)
 	for (int i = 0; i < f->npreset; i++)
 		row[n++] = &f->preset[i];
 	qsort(row, n, sizeof *row, by_budget);
-	fputs("          budget  share        step  recompute    bound\n"
-	      "               B      %          ms        + %      + %\n",
+	fputs("          budget  share        step  overhead    bound\n"
+	      "               B      %          ms         %        %\n",
 	      out);
 	for (size_t i = 0; i < n; i++)
 		print_point(row[i], f->whole, out);
@@ -282,8 +395,6 @@ pareto_front_print(const Pass *p, FILE *out)
 static void
 write_point(struct json_out *j, const struct pareto_point *q)
 {
-	double base = q->step_sec - q->recompute_sec;
-
 	json_open(j, NULL, '{', JSON_SPACED);
 	if (q->name)
 		json_text(j, "name", q->name);
@@ -291,7 +402,9 @@ write_point(struct json_out *j, const struct pareto_point *q)
 	json_int(j, "peak_bytes", q->peak);
 	json_real(j, "step_seconds", 17, q->step_sec);
 	json_real(j, "recompute_seconds", 17, q->recompute_sec);
-	json_real(j, "overhead", 17, base > 0 ? q->recompute_sec / base : 0);
+	json_real(j, "overhead", 17, pareto_overhead(q, q->step_sec));
+	if (q->sent > 0)
+		json_int(j, "offloaded_bytes", q->sent);
 	if (!q->name) {
 		json_real(j, "bound_seconds", 17, q->bound_sec);
 		json_text(j, "bound_class", q->bound_class);

@@ -12,7 +12,7 @@
  * plans both variants of the graph and keeps the better one.
  */
 #include "passes/cost/cost.h"
-#include "passes/planner/choose.h"
+#include "passes/planner/exposed.h"
 #include "passes/planner/low_precision_plan.h"
 #include "passes/planner/offload_plan.h"
 #include "passes/planner/pareto_front.h"
@@ -167,68 +167,20 @@ refuse_all(Pass *p, struct schedule *w, struct plan_selector *c, int64_t least)
 	return remat_refuse(p, w);
 }
 
-/* Seconds of a step with its transfers overlapped, of this plan, or if it is
- * NULL of the graph, which is planned.  *all: no transfer lacks room in the
- * arena to begin early or end late. */
-static double
-exposed_seconds(const Pass *p, const Graph *g, struct schedule *w,
-                const struct known_plan *plan, bool *all)
-{
-	Graph *trial = graph_clone(g);
-	double sec;
-
-	if (plan) {
-		known_eval(w, plan);
-		schedule_apply(w, trial);
-	}
-	sec = overlap_exposed_seconds(p, trial, all);
-	graph_free(trial);
-	return sec;
-}
-
-/* Of the fastest plans for this arena and for somewhat smaller ones, take that
- * whose step is shortest with its transfers overlapped. */
-static const struct known_plan *
-least_exposed(const Pass *p, const Graph *g, struct schedule *w,
-              struct plan_selector *c, const struct known_plan *fastest)
-{
-	static const double share[] = { 0.98, 0.96, 0.93, 0.9 };
-	const double arena = (double)(p->planned.budget - w->r->resident);
-	const struct known_plan *best = fastest, *last = fastest;
-	bool all;
-	double least = exposed_seconds(p, g, w, fastest, &all);
-
-	for (size_t i = 0; i < sizeof share / sizeof *share
-	     && !watch_over(p->watch); i++) {
-		const struct known_plan *plan =
-			selector_best(c, (int64_t)(share[i] * arena));
-		double sec;
-
-		if (!plan || plan == last)
-			continue;
-		last = plan;
-		sec = exposed_seconds(p, g, w, plan, &all);
-		if (sec < least * (1 - 1e-9)) {
-			least = sec;
-			best = plan;
-		}
-	}
-	return best;
-}
-
 /* Nothing beats a plan that recomputes nothing, and has room for transfers. */
 static bool
-fits_as_it_is(const Pass *p, const Graph *g, struct schedule *w,
+fits_as_it_is(const Pass *p, const struct plan_source *s,
               const struct known_plan *f)
 {
+	struct schedule *w = s->w;
 	struct remat_cost c = known_eval(w, f);
 	bool all = true;
 
 	if (c.sec > 0 || w->r->resident + c.live > p->planned.budget
 	    || peak_of(w) > p->planned.budget)
 		return false;
-	if (overlap_has_transfers(g))
-		exposed_seconds(p, g, w, f, &all);
+	if (overlap_has_transfers(s->g))
+		exposed_seconds(p, s, f, &all);
 	return all;
 }
 
@@ -238,13 +190,6 @@ struct beside {
 	struct low_precision_plan rounded;
 	struct offload_plan offloaded;
 };
-
-/* --offload-values. */
-static bool
-wants_values(const Pass *p)
-{
-	return offload_takes_values(p) && p->opt->offload_values.n > 0;
-}
 
 /* Names of --offload-values for which nothing is in host memory. */
 static void
@@ -268,90 +213,61 @@ warn_of_values(const Pass *p, const Graph *g)
 
 /* The bound for a plan whose step takes `sec` seconds. */
 static void
-state_bound(Pass *p, const Graph *g, const struct remat *r,
-            struct plan_selector *c, const struct known_plan *plan, double sec)
+state_bound(Pass *p, const struct plan_source *s,
+            const struct known_plan *plan, double sec)
 {
-	int64_t arena = p->planned.budget - r->resident;
-	double all = r->base_sec + plan->sec;
-	struct recompute_bound bound;
+	struct recompute_bound bound = offload_bound(p, s, plan, sec);
 
-	arena = offload_arena(p, g, arena, sec > all ? sec : all);
-	bound = selector_bound(c, arena, plan);
-	p->planned.bound_sec = r->base_sec + bound.sec;
+	p->planned.bound_sec = s->w->r->base_sec + bound.sec;
 	p->planned.bound_class = bound.class;
-}
-
-/* Whether offloading values makes a step faster than `taken`, the fastest plan
- * without; NULL: none fits. */
-static bool
-choose_offloaded(Pass *p, const Graph *g, struct schedule *w,
-                 const uint8_t *constraint, struct plan_selector *c,
-                 const struct known_plan *taken, struct offload_plan *best)
-{
-	int64_t arena = p->planned.budget - w->r->resident;
-	double below = INFINITY;
-	bool all;
-
-	if (!offload_takes_values(p))
-		return false;
-	if (taken && !wants_values(p))
-		below = overlap_has_transfers(g)
-			? exposed_seconds(p, g, w, taken, &all)
-			: w->r->base_sec + taken->sec;
-	if (!offload_best(p, g, c, constraint, w, arena, taken, below, best))
-		return false;
-	state_bound(p, g, w->r, c, &best->plan, best->sec);
-	return true;
 }
 
 /* The plan for the budget, of recomputation alone or with values that are
  * rounded or offloaded. */
 static bool
-choose_auto(Pass *p, const Graph *g, struct schedule *w,
-            const uint8_t *constraint, struct plan_selector *c,
-            struct known_plan *plan, struct beside *beside)
+choose_auto(Pass *p, struct plan_source *s, struct known_plan *plan,
+            struct beside *beside)
 {
 	struct low_precision_plan *rounded = &beside->rounded;
-	const struct remat *r = w->r;
+	const struct remat *r = s->w->r;
+	bool named = offload_names_values(p), all;
 	const struct known_plan *taken;
 	int64_t arena;
-	bool is_rounded = false, all;
 
 	rounded->least = INT64_MAX;
-	remat_keep_all(r, constraint, plan->drop);
-	if (wants_values(p) && p->planned.budget < 0)
-		beside->offloaded = (struct offload_plan){ *plan,
-			{ 0, offload_host_room(p->opt, g),
-			  &p->opt->offload_values },
-			w->r->base_sec };
-	if (p->planned.budget < 0
-	    || (!wants_values(p) && fits_as_it_is(p, g, w, plan)))
+	remat_keep_all(r, s->constraint, plan->drop);
+	if (named && p->planned.budget < 0)
+		beside->offloaded = (struct offload_plan){ .plan = *plan,
+			.request = { 0, offload_host_room(p->opt, s->g),
+			             &p->opt->offload_values },
+			.sec = r->base_sec };
+	if (p->planned.budget < 0 || (!named && fits_as_it_is(p, s, plan)))
 		return true;
-	if (!c)
-		c = selector_new(r, constraint, p->opt);
+	if (!s->c)
+		s->c = selector_new(r, s->constraint, p->opt);
 	arena = p->planned.budget - r->resident;
-	taken = selector_best(c, arena);
-	if (p->opt->save_dtype && !wants_values(p))
-		is_rounded = low_precision_best(
-			p, g, c, constraint, w, arena,
-			taken ? taken->sec : INFINITY, rounded);
-	if (!is_rounded && choose_offloaded(p, g, w, constraint, c, taken,
-	                                    &beside->offloaded)) {
+	taken = selector_best(s->c, arena);
+	if (p->opt->save_dtype && !named
+	    && low_precision_best(p, s, arena, taken ? taken->sec : INFINITY,
+	                          rounded)) {
+		*plan = rounded->plan;
+		return !watch_off(p->watch);
+	}
+	if (offload_best(p, s, taken, &beside->offloaded)) {
 		*plan = beside->offloaded.plan;
+		state_bound(p, s, plan, beside->offloaded.sec);
 		return !watch_off(p->watch);
 	}
 	if (watch_off(p->watch))
 		return false;
-	if (!taken && !is_rounded)
-		return refuse_all(p, w, c, rounded->least);
-	if (!is_rounded && overlap_has_transfers(g))
-		taken = least_exposed(p, g, w, c, taken);
-	*plan = is_rounded ? rounded->plan : *taken;
-	if (is_rounded)
-		return true;
-	state_bound(p, g, r, c, taken,
-	            offload_takes_values(p) && overlap_has_transfers(g)
-	            ? exposed_seconds(p, g, w, taken, &all) : 0);
+	if (!taken)
+		return refuse_all(p, s->w, s->c, rounded->least);
+	if (overlap_has_transfers(s->g))
+		taken = least_exposed(p, s, taken);
+	*plan = *taken;
+	state_bound(p, s, plan,
+	            offload_takes_values(p) && overlap_has_transfers(s->g)
+	            ? exposed_seconds(p, s, plan, &all) : 0);
 	return true;
 }
 
@@ -378,83 +294,103 @@ baseline_peak(struct schedule *w)
 	return peak_of(w);
 }
 
+/* What plans are made from.  For the curve, the variant that is planned first
+ * is asked again for budgets of the second one (pareto_front.c), so it needs a
+ * graph of its own. */
+static struct plan_source
+plan_source_new(Pass *p, Graph *g)
+{
+	bool again = p->opt->curve && p->variant.allow_refusal
+		&& is_first_variant(p);
+	struct plan_source s = { .own = again ? graph_clone(g) : NULL };
+	struct remat *r;
+
+	s.g = again ? s.own : g;
+	r = remat_new(s.g, again ? p->keep : p->scratch);
+	r->watch = p->watch;
+	s.w = schedule_new(r, r->arena);
+	return s;
+}
+
+/* Choose a plan, and what is beside it; false: refused, or an error. */
+static bool
+choose_plan(Pass *p, struct plan_source *s, struct known_plan *plan,
+            struct beside *beside)
+{
+	uint8_t *constraint = new_drop_set(s->w->r);
+	bool ok;
+
+	s->constraint = constraint;
+	if (!remat_constraints(p, s->w->r, constraint))
+		return false;
+	p->planned.nalternative = 0;
+	if (p->opt->curve)
+		s->c = selector_new(s->w->r, constraint, p->opt);
+	ok = p->opt->remat == REMAT_AUTO ? choose_auto(p, s, plan, beside)
+		: choose_preset(p, s->w, constraint, plan);
+	if (ok && (p->opt->compare || p->opt->curve))
+		list_alternatives(p, s->w, plan);
+	if (p->opt->curve && (ok || p->planned.refused))
+		pareto_front_add(p, s);
+	if (ok && p->opt->account)
+		one_percent_account(p, s->g, s->w->r, constraint);
+	return ok;
+}
+
+/* The graph as it is planned. */
+static void
+apply_plan(Pass *p, Graph *g, struct schedule *w, const struct known_plan *plan,
+           const struct beside *beside)
+{
+	p->planned.recompute_sec = known_eval(w, plan).sec;
+	schedule_apply(w, g);
+	if (beside->rounded.request.to) {
+		p->planned.recompute_sec = beside->rounded.sec;
+		low_precision_rewrite(g, &beside->rounded.request, p->target,
+		                      p->scratch);
+	}
+	if (beside->offloaded.sec > 0)
+		offload_values(g, &beside->offloaded.request, p->scratch);
+	warn_of_values(p, g);
+	p->planned.step_sec = w->r->base_sec + p->planned.recompute_sec;
+	p->planned.exposed_sec = !overlap_has_transfers(g)
+		? p->planned.step_sec
+		: exposed_seconds(p, &(struct plan_source){ .g = g }, NULL,
+		                  &(bool){ false });
+}
+
 static bool
 plan_graph(Pass *p, Graph *g)
 {
 	double started = now_sec();
-	struct remat *r;
-	struct schedule *w;
+	struct plan_source s;
 	struct known_plan plan = { .live = -1 };
 	struct beside beside = { .rounded = { .sec = 0 } };
-	struct plan_selector *c = NULL;
-	Graph *own = NULL;
-	uint8_t *constraint;
 	bool ok;
 
 	p->planned.reference = NULL;
 	watch_begin(p->watch, p->opt->plan_sec);
 	if (!low_precision_check(p, g) || !set_workspace(p, g))
 		return false;
-	/* the variant with updates in backward adds budgets, for which the
-	 * variant with updates after backward is asked again: pareto_front.c */
-	if (p->opt->curve && p->variant.allow_refusal && !p->variant.low_memory
-	    && !p->variant.offload_states)
-		own = graph_clone(g);
-	r = own ? remat_new(own, p->keep) : remat_new(g, p->scratch);
-	r->watch = p->watch;
-	if (!check_seconds(p, g, r->base_sec)) {
-		graph_free(own);
-		return false;
-	}
-	w = schedule_new(r, r->arena);
+	s = plan_source_new(p, g);
+	ok = check_seconds(p, g, s.w->r->base_sec);
 	/* the baseline is that of the first variant */
-	if (!p->variant.low_memory && !p->variant.offload_states)
-		p->planned.baseline_peak = baseline_peak(w);
-	if (!p->opt->slim) {
+	if (ok && is_first_variant(p))
+		p->planned.baseline_peak = baseline_peak(s.w);
+	if (ok && !p->opt->slim) {
 		make_reference(p, g);
-		number_layers(p, g, r);
+		number_layers(p, g, s.w->r);
 	}
 	p->planned.budget = budget_of(p);
-	p->planned.bound_sec = r->base_sec;
+	p->planned.bound_sec = s.w->r->base_sec;
 	p->planned.bound_class = "any";
-	constraint = new_drop_set(r);
-	plan.drop = new_drop_set(r);
-	if (!remat_constraints(p, r, constraint)) {
-		graph_free(own);
-		return false;
-	}
-	p->planned.nalternative = 0;
-	if (p->opt->curve)
-		c = selector_new(r, constraint, p->opt);
-	ok = p->opt->remat == REMAT_AUTO
-		? choose_auto(p, g, w, constraint, c, &plan, &beside)
-		: choose_preset(p, w, constraint, &plan);
-	if (ok && (p->opt->compare || p->opt->curve))
-		list_alternatives(p, w, &plan);
-	if (p->opt->curve && (ok || p->planned.refused))
-		pareto_front_add(p, r, c, own);
-	else
-		graph_free(own);
-	if (!ok)
-		return p->variant.allow_refusal && p->planned.refused;
-	if (p->opt->account)
-		one_percent_account(p, g, r, constraint);
-	p->planned.recompute_sec = known_eval(w, &plan).sec;
-	schedule_apply(w, g);
-	if (beside.rounded.request.to) {
-		p->planned.recompute_sec = beside.rounded.sec;
-		low_precision_rewrite(g, &beside.rounded.request, p->target,
-		                      p->scratch);
-	}
-	if (beside.offloaded.sec > 0)
-		offload_values(g, &beside.offloaded.request, p->scratch);
-	warn_of_values(p, g);
-	p->planned.step_sec = r->base_sec + p->planned.recompute_sec;
-	p->planned.exposed_sec = !overlap_has_transfers(g)
-		? p->planned.step_sec
-		: exposed_seconds(p, g, w, NULL, &(bool){ false });
+	plan.drop = new_drop_set(s.w->r);
+	ok = ok && choose_plan(p, &s, &plan, &beside);
+	if (ok)
+		apply_plan(p, g, s.w, &plan, &beside);
+	graph_free(s.own);
 	p->planned.solver_sec = now_sec() - started;
-	return true;
+	return ok || (p->variant.allow_refusal && p->planned.refused);
 }
 
 bool

@@ -32,17 +32,13 @@ struct label {
 static double
 extra_percent(const struct pareto_point *q)
 {
-	double base = q->step_sec - q->recompute_sec;
-
-	return base > 0 ? 100 * q->recompute_sec / base : 0;
+	return 100 * pareto_overhead(q, q->step_sec);
 }
 
 static double
 bound_extra_percent(const struct pareto_point *q)
 {
-	double base = q->step_sec - q->recompute_sec;
-
-	return base > 0 ? 100 * fmax(q->bound_sec - base, 0) / base : 0;
+	return 100 * fmax(pareto_overhead(q, q->bound_sec), 0);
 }
 
 static void

@@ -93,13 +93,12 @@ put_facts(const struct page *g)
 static void
 put_budget(const struct pareto_point *q, FILE *out)
 {
-	double base = q->step_sec - q->recompute_sec;
 	char buf[24];
 
 	fprintf(out, "<tr><td><code>--memory-budget %" PRId64 "B</code>"
 	        "<td class=\"n\">%s<td class=\"n\">%.4g s<td class=\"n\">"
 	        "+%.2f %%\n", q->budget, number_bytes(buf, (double)q->peak),
-	        q->step_sec, base > 0 ? 100 * q->recompute_sec / base : 0);
+	        q->step_sec, 100 * pareto_overhead(q, q->step_sec));
 }
 
 /* What other budgets would cost: some of the curve, least and most among. */

@@ -9,15 +9,19 @@ device moves a bytes to or from host memory in tau seconds.
 - tau <= f: everything leaves in time, so the arena needs the same few bytes for every L.
 - f < tau <= 2 f: the share f / tau of the layers leaves in time.  Each of the others is computed
   again once, from a neighbour that was kept or offloaded.
+- Short chains take no longer than the best of all choices (offload_oracle.py), for any tau.
 
 Models and random graphs, at several budgets: a plan with offload is never slower than that without,
 more host memory is at most 1 % slower, what is offloaded fits --host-memory, and every plan replays
 (tests/tools/replay.py).  Every model is also planned with all values offloaded, on one rank and on
-several.  GRAPHS: how many random graphs (default: 40).
+several.  A curve with offload is nowhere above that without.
+
+GRAPHS: how many random graphs (default: 40).
 """
 
 import contextlib
 import io
+import itertools
 import json
 import os
 import random
@@ -26,6 +30,7 @@ import sys
 import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
+import offload_oracle  # noqa: E402
 import replay  # noqa: E402
 
 ROWS, WIDTH, LAYER = 4096, 32, 1e-3
@@ -64,6 +69,16 @@ class Planner:
         with open(out, encoding="utf-8") as source:
             plan = json.load(source)
         return dict(plan["summary"], host=plan.get("host", {}).get("bytes", 0))
+
+    def curve(self, model, *options):
+        out = self.path("curve.json")
+        command = [self.ckc, model, "--curve", "--quiet", "--json", out, *map(str, options)]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=600)
+        if done.returncode:
+            sys.exit(f"{' '.join(command)}: exit {done.returncode}\n{done.stderr}")
+        self.count += 1
+        with open(out, encoding="utf-8") as source:
+            return json.load(source)["curve"]
 
     def expect(self, what, holds):
         if not holds:
@@ -113,6 +128,62 @@ def check_chains(p):
                 f"{layers} layers, tau {tau}: {sec} s, expected {free['step_seconds'] + again} s",
                 free["step_seconds"] - 1e-9 <= sec <= free["step_seconds"] + again + 1e-9,
             )
+
+
+def check_short_chain(p, layers=8):
+    model = p.write("chain.ck", chain(layers))
+    for tau, room in itertools.product((1.5, 2, 2.5, 3, 4), (3, 4, 5)):
+        options = ("--optimizer", "sgd", "--device", p.write("device.json", profile(tau)))
+        free = p.plan(model, *options)
+        # and gradients of weights
+        size = free["resident_bytes"] + room * BYTES + 2 * layers * WIDTH * WIDTH * 4
+        got = p.plan(model, *options, "--memory-budget", f"{size}B", "--offload", "auto")
+        best = offload_oracle.fastest_step(layers, tau, room) * LAYER
+        p.expect(
+            f"{layers} layers, tau {tau}, {room} values: {got['exposed_seconds']} s, expected {best} s",
+            got["exposed_seconds"] <= best + 1e-9,
+        )
+
+
+# ---- curves ----
+
+
+def fastest(curve, budget):
+    return min((q["step_seconds"] for q in curve if q["budget_bytes"] <= budget), default=None)
+
+
+def check_curve(p, what, model, options):
+    """A curve with offload is nowhere above that without, and claims what plans do."""
+    without = p.curve(model, *options)
+    full = p.curve(model, *options, "--offload", "auto")
+    for q in without:
+        sec = fastest(full, q["budget_bytes"])
+        p.expect(
+            f"{what}, curve at {q['budget_bytes']} B: {sec} s with offload, "
+            f"{q['step_seconds']} s without",
+            sec is not None and sec <= q["step_seconds"] * (1 + 1e-9),
+        )
+    for q in full:
+        p.expect(
+            f"{what}, curve: {q}",
+            q["bound_seconds"] <= q["step_seconds"] * (1 + 1e-9)
+            and q["peak_bytes"] <= q["budget_bytes"]
+            and q["overhead"] >= -1e-9,
+        )
+    for a, b in zip(full, full[1:]):
+        p.expect(
+            f"{what}, curve: {a} before {b}",
+            a["budget_bytes"] < b["budget_bytes"]
+            and a["step_seconds"] >= b["step_seconds"] * (1 - 1e-9),
+        )
+    for q in full[:: max(1, len(full) // 4)]:
+        size = ("--memory-budget", f"{q['budget_bytes']}B", "--offload", "auto")
+        one = p.plan(model, *options, *size)
+        p.expect(
+            f"{what}: {one and one['exposed_seconds']} s at {q['budget_bytes']} B, "
+            f"by the curve {q['step_seconds']} s",
+            one and one["exposed_seconds"] <= q["step_seconds"] * (1 + 1e-9),
+        )
 
 
 # ---- models and graphs ----
@@ -199,6 +270,8 @@ def check_random(p, count, seed):
         check_budgets(
             p, f"graph {k} of seed {seed}", model, options, (rng.uniform(0.2, 0.9),), (0.5,)
         )
+        if k % 8 == 0:
+            check_curve(p, f"graph {k} of seed {seed}", model, options)
 
 
 # of models so small a latency would be all that counts
@@ -213,6 +286,9 @@ def device(rate):
             "host_latency_seconds": 1e-9,
         }
     )
+
+
+SLOW = ("gpt2-ts14",)  # whose curve takes a minute
 
 
 def check_models(p, folder):
@@ -230,6 +306,8 @@ def check_models(p, folder):
                 [*options, "--device", p.write("device.json", device(rate))],
                 (0.7, 0.4, 0.2),
             )
+        if name not in SLOW:
+            check_curve(p, name, model, [*options, "--device", p.path("device.json")])
 
 
 EVERYTHING = "--offload", "auto", "--offload-values", "*"
@@ -273,6 +351,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         p = Planner(ckc, folder)
         check_chains(p)
+        check_short_chain(p)
         check_models(p, models)
         check_everything(p, models)
         check_random(p, count, seed)

@@ -1,0 +1,17 @@
+/* Plans by the time of a step in which transfers run beside computation. */
+#ifndef PASSES_PLANNER_EXPOSED_H
+#define PASSES_PLANNER_EXPOSED_H
+
+#include "passes/planner/choose.h"
+
+/* Seconds of a step with its transfers overlapped within the budget, of this
+ * plan, or if it is NULL of the graph, which is planned then.  *all: no
+ * transfer lacks room in the arena to begin early or end late. */
+double exposed_seconds(const Pass *, const struct plan_source *,
+                       const struct known_plan *, bool *all);
+/* Of the fastest plan for the budget and those for somewhat smaller ones, that
+ * with the least exposed seconds. */
+const struct known_plan *least_exposed(const Pass *, const struct plan_source *,
+                                       const struct known_plan *fastest);
+
+#endif
