@@ -324,7 +324,7 @@ offload_best(Pass *p, const struct plan_source *from,
 	const struct remat *r = from->w->r;
 	struct offload_search s = { .p = p, .from = from,
 		.arena = p->planned.budget - r->resident, .least = INFINITY,
-		.trials = 10000000 / ((int64_t)from->g->nnode
+		.trials = 3000000 / ((int64_t)from->g->nnode
 		                      * from->g->nnode) };
 	struct known_plan all = { .live = -1, .placed = -1 };
 

@@ -304,7 +304,7 @@ def check_models(p, folder):
                 f"{name} at {rate}",
                 model,
                 [*options, "--device", p.write("device.json", device(rate))],
-                (0.7, 0.4, 0.2),
+                (0.7, 0.2),
             )
         if name not in SLOW:
             check_curve(p, name, model, [*options, "--device", p.path("device.json")])
