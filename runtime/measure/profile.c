@@ -173,7 +173,7 @@ write_profile_file(FILE *f, void *ctx)
 	const struct measure *c = ctx;
 	const struct ckr_program *p = &c->lib->program[0];
 	const struct profile *m = c->profile;
-	double flops, bytes;
+	double flops, bytes, host = world_host_rate(c->world);
 	struct json_out json = { .f = f, .tight = true }, *j = &json;
 
 	best_rates(m, p, &flops, &bytes);
@@ -191,9 +191,8 @@ write_profile_file(FILE *f, void *ctx)
 	json_close(j);
 	json_real(j, "bandwidth", 6, bytes);
 	write_link_rate(j, m, p, c->world);
-	if (world_host_rate(c->world) > 0)
-		json_real(j, "host_bytes_per_second", 6,
-		          world_host_rate(c->world));
+	if (host > 0)
+		json_real(j, "host_bytes_per_second", 6, host);
 	json_int(j, "cold", count_cold(m));
 	json_open(j, "ops", '[', JSON_LINES);
 	for (uint32_t i = 0; i < m->n; i++) {

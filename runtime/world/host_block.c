@@ -2,8 +2,10 @@
  * after the other.  Libraries that share a model share the owner's. */
 #include "runtime/offload/offload.h"
 #include "runtime/ranks/comm.h"
+#include "runtime/support/now.h"
 #include "runtime/world/inside.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 static struct memory *
@@ -82,11 +84,41 @@ world_offload_dir(const struct world *w)
 	return m->offload ? offload_dir(m->offload) : NULL;
 }
 
+/* Bytes per second of copies between a device and pinned memory, of the slower
+ * direction; 0: unknown.  Parameters go out, and back to where they are. */
+static double
+measure_pinned(const struct world *w)
+{
+	enum { LEAST = 1 << 22, MOST = 1 << 26, TIMES = 3 };
+	const struct block *b = w->memory->resident;
+	struct device *d = w->device;
+	uint64_t n = b->size < MOST ? b->size : MOST;
+	void *pinned = n >= LEAST ? device_alloc_pinned(d, n) : NULL;
+	double least = INFINITY;
+
+	if (!pinned)
+		return 0;
+	d->call->sync(d);
+	for (int i = 0; i < TIMES; i++) {
+		double begin = now_sec(), middle;
+
+		d->call->copy_d2h(d, pinned, b->p, n);
+		middle = now_sec();
+		d->call->copy_h2d(d, b->p, pinned, n);
+		d->call->sync(d);
+		least = fmin(least, fmax(middle - begin, now_sec() - middle));
+	}
+	device_free_pinned(d, pinned);
+	return least > 0 ? (double)n / least : 0;
+}
+
 double
 world_host_rate(const struct world *w)
 {
 	const struct memory *m = owner_of(w);
 
+	if (!w->device->addressable)
+		return measure_pinned(w);
 	return m->offload ? offload_rate(m->offload) : 0;
 }
 

@@ -154,7 +154,9 @@ char *world_host_block(const struct world *, uint32_t r);
  * are, NULL: they are memory. */
 uint64_t world_host_bytes(const struct world *);
 const char *world_offload_dir(const struct world *);
-/* Bytes per second of their transfers so far; 0: unknown. */
+/* Bytes per second of transfers to and from host memory, of the slower
+ * direction: of a file so far, of a GPU as measured between steps; 0:
+ * unknown. */
 double world_host_rate(const struct world *);
 /* All host blocks to a copy, or back from it. */
 ckr_status world_copy_host(struct world *, char *copy, bool back);

@@ -6,9 +6,11 @@
 The gradients of a sum over what is computed element by element are computed so, too, and so are
 updates, random rounding included.  Checkpoints are written beside training on the GPU.  States and
 values in host memory (--offload) have the same bits, whenever a driver copies them
-(CKR_FAKE_GPU_LATE).
+(CKR_FAKE_GPU_LATE).  A profile has the rate of copies to host memory, whose measurement changes no
+bits.
 """
 
+import json
 import os
 import sys
 
@@ -36,6 +38,8 @@ GRAPH = """graph @bits {{
 """
 # States of the larger one are offloaded, in 16 bits, too.
 SMALL, LARGE = (33, 37), (131, 257)
+# Large enough for the rate of copies to be measured.
+HUGE = 1024, 1024
 SETTINGS = (
     ["--optimizer", "adamw", "--ema"],
     ["--optimizer", "sgdm"],
@@ -82,6 +86,17 @@ def model_of(bench, shape):
     return model, inputs
 
 
+def check_rate(bench, cuda):
+    model, inputs = model_of(bench, HUGE)
+    so, profile = compiled(bench, model, "gpu", *cuda), bench.path("profile")
+    plain = trained(bench, so, inputs)
+    bench.check(plain == trained(bench, so, inputs, "--profile", profile), "--profile: other bits")
+    with open(profile, encoding="utf-8") as f:
+        rate = json.load(f).get("host_bytes_per_second", 0)
+    bench.check(1e6 < rate < 1e12, f"--profile: {rate} bytes per second to host memory")
+    compiled(bench, model, "gpu", *cuda, "--offload", "state", "--device", profile)
+
+
 def main():
     nvcc = sys.argv.pop()
     bench = ck.Bench()
@@ -103,6 +118,7 @@ def main():
                 env = {"CKR_FAKE_GPU_LATE": late} if late else {}
                 gpu = trained(bench, so, inputs, "--save-async", env=env)
                 bench.check(all(cpu) and cpu == gpu, f"{flags} {what}, late {late}: other bits")
+    check_rate(bench, cuda)
     bench.finish()
 
 
