@@ -186,17 +186,17 @@ class Check(PlanCheck):
             said = self.ask(model, *flags, "--memory-budget", "1GiB").stderr
             least = int(re.search(r"works: (\d+) B", said)[1])
             lowest = math.inf
-            for k in range(6):
-                budget = least + (top - least) * k // 5
+            for k in range(11):
+                budget = least + (top - least) * k // 10
                 plan = self.plan(model, *flags, "--memory-budget", f"{budget}B")
                 summary = plan["summary"]
                 hidden = plan["comm"]["hidden_seconds"] / plan["comm"]["seconds"]
                 what = f"stage {stage}, {budget / GIB:.2f} GiB:"
                 self.fault(summary["peak_bytes"] <= budget, f"{what} {summary['peak_bytes']} B")
                 seconds = summary["exposed_seconds"]
-                self.fault(seconds < 1.03 * lowest, f"{what} {seconds} s, with less {lowest}")
+                self.fault(seconds < 1.01 * lowest, f"{what} {seconds} s, with less {lowest}")
                 self.fault(
-                    hidden > (0.7 if k > 2 else 0.4 if k > 0 else 0), f"{what} {hidden} are hidden"
+                    hidden > (0.7 if k > 4 else 0.4 if k > 1 else 0), f"{what} {hidden} are hidden"
                 )
                 lowest = min(lowest, seconds)
 
