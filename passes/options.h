@@ -65,6 +65,7 @@ enum halves_choice { SPLIT_OFF, SPLIT_ON, SPLIT_AUTO };
 struct options {
 	int ndim;
 	struct dim_binding *dim;
+	const char *batch_dim;          /* the name in --dim NAME=?; NULL */
 	int nshape;
 	struct shape_binding *shape;
 	int nwish;
@@ -152,6 +153,8 @@ struct options {
 	                                 * one_percent.c */
 	bool compare;                   /* list presets beside the chosen
 	                                 * plan */
+	bool candidate;                 /* one of several that are tried: a
+	                                 * refusal suggests no other options */
 	bool slim;                      /* neither code nor reports follow: no
 	                                 * reference */
 };

@@ -12,8 +12,7 @@
 #include "frontend/driver/host.h"
 #include "frontend/import/import.h"
 #include "frontend/driver/opts.h"
-#include "runtime/support/glob.h"
-#include "ir/base/input_file.h"
+#include "frontend/driver/load.h"
 #include "ir/base/outfile.h"
 #include "frontend/driver/outputs.h"
 #include "frontend/driver/stop.h"
@@ -31,11 +30,9 @@
 
 enum { EXIT_OK, EXIT_DIAGNOSED, EXIT_USAGE };
 
-/* Text IR is small; anything larger is a mistake. */
-enum { TEXT_MAX = 256 << 20 };
-
 struct driver {
 	struct cli cli;
+	struct model_load load;
 	Arena *arena;
 	Diag *diag;
 	Graph *graph;
@@ -47,57 +44,6 @@ struct driver {
 };
 
 /* ---- the stages ---- */
-
-/* Fold a part of the model, for the importer. */
-static bool
-fold_part(void *of, Graph *g, Diag *quiet)
-{
-	struct driver *d = of;
-	const struct dump_request none = { 0 };
-	Pass p = { .diag = quiet, .opt = &d->cli.opt,
-	           .target = d->cli.machine->target,
-	           .keep = d->arena,
-	           .watch = &d->watch };
-
-	return pass_run(&p, g, "bind,fold", NULL, &none);
-}
-
-static struct import_options
-import_options(struct driver *d)
-{
-	const struct cli *c = &d->cli;
-
-	return (struct import_options){
-		.nwish = c->opt.nwish, .wish = c->opt.wish,
-		.param = c->opt.param,
-		.nconst = c->nconst, .constant = c->constant,
-		.untie = c->opt.untie,
-		.nbatchnorm = c->nbatchnorm, .batchnorm = c->batchnorm,
-		.no_dropout = !c->opt.dropout,
-		.quiet = c->opt.quiet,
-		.shapes_do = c->plan_only, .loss = c->opt.loss,
-		.all_outputs = c->opt.forward_only,
-		.fold = fold_part, .fold_of = d,
-	};
-}
-
-static bool
-load_model(struct driver *d)
-{
-	const struct cli *c = &d->cli;
-	struct import_options o = import_options(d);
-	char *text;
-	size_t n;
-
-	if (!glob_match("*.ck", c->model)) {
-		d->graph = onnx_import(c->model, &o, d->diag, &d->file);
-		return d->graph != NULL;
-	}
-	text = input_file_read(c->model, TEXT_MAX, &n, d->arena, d->diag);
-	if (text)
-		d->graph = text_parse(c->model, text, n, d->diag);
-	return d->graph != NULL;
-}
 
 /* The passes of --dump, without its reports. */
 static const char *
@@ -370,7 +316,8 @@ compile_model(struct driver *d)
 	out.svg = c->curve_svg;
 	out.page = c->page;
 	if (!outputs_check(&out, c->model, NULL, d->diag)
-	    || (code && !spare_weights(d, &out)) || !load_model(d)
+	    || (code && !spare_weights(d, &out))
+	    || !(d->graph = load_model(&d->load, &d->file))
 	    || !outputs_check(&out, c->model, d->file, d->diag)
 	    || !device_set(c, d->graph, &d->watch, d->arena,
 	                   d->diag)
@@ -390,6 +337,27 @@ compile_model(struct driver *d)
 	if (d->pass.planned.plan && !partial)
 		summary(d, out.so);
 	return true;
+}
+
+/* --auto: with -o, as if the line that it prints had been typed. */
+static bool
+compile_fastest(struct driver *d)
+{
+	bool wanted = d->cli.out && !d->cli.plan_only;
+	const char **word;
+	char **argv;
+	int n;
+
+	if (!verb_auto(&d->cli, &d->watch, d->arena, d->diag, &word, &n))
+		return false;
+	if (!wanted)
+		return true;
+	argv = arena_array(d->arena, (size_t)n + 2, sizeof *argv);
+	argv[0] = arena_str(d->arena, "ckc");
+	for (int i = 0; i < n; i++)
+		argv[i + 1] = arena_str(d->arena, word[i]);
+	return cli_parse(&d->cli, n + 1, argv, d->arena, stdout, stderr)
+		== CLI_GO && compile_model(d);
 }
 
 int
@@ -417,13 +385,14 @@ main(int argc, char **argv)
 		.debug = d.cli.debug, .watch = &d.watch,
 		.progress = !d.cli.opt.quiet && isatty(2) ? stderr : NULL,
 	};
+	d.load = (struct model_load){ &d.cli, d.arena, d.diag, &d.watch };
 	switch (d.cli.verb) {
 	case VERB_COMPILE:
 		d.watch.stop = stop_on_signals();
-		ok = compile_model(&d);
+		ok = d.cli.automatic ? compile_fastest(&d) : compile_model(&d);
 		break;
 	case VERB_INSPECT:
-		import = import_options(&d);
+		import = load_options(&d.load);
 		ok = verb_inspect(&d.cli, &import, d.arena, d.diag);
 		break;
 	case VERB_PLAN:

@@ -36,7 +36,8 @@ static const int optimizer_value[] = {
 /* %s stands for the kinds of losses. */
 static const struct option_spec table[] = {
 	{ "dim", "NAME=N", G_INPUT, add_dim_binding, FIELD(opt), CI,
-	  "set a symbolic dimension (or INPUT.AXIS=N)" },
+	  "set a symbolic dimension (or INPUT.AXIS=N); with --auto, N=?: the "
+	  "batch dimension, whose size is chosen" },
 	{ "shape", "INPUT=8x128", G_INPUT, add_shape, FIELD(opt), CI,
 	  "set the shape of an input" },
 	{ "const", "INPUT=FILE", G_INPUT, add_const, .field = 0, CI,
@@ -186,6 +187,17 @@ static const struct option_spec table[] = {
 	  "available bytes (default: as few as possible)",
 	  .most = INT64_MAX, .expected = "a number of bytes" },
 
+	{ "auto", NULL, G_TARGET, set_true, FIELD(automatic), C,
+	  "search for the fastest configuration within the budget: --tp, --sp, "
+	  "--dp, --zero, --halves, --offload, batch size and --grad-accum, "
+	  "except those given; print it as options, with runners-up, and "
+	  "compile it if -o is given (--json: all configurations)" },
+	{ "devices", "N", G_TARGET, set_whole, FIELD(devices), C,
+	  "with --auto: number of devices (default: 1)",
+	  FROM_TO(1, GROUP_MAX) },
+	{ "global-batch", "B", G_TARGET, set_whole, FIELD(global_batch), C,
+	  "with --auto: samples of a step, over all devices and micro-batches",
+	  FROM_TO(1, 1000000) },
 	{ "tp", "T", G_TARGET, set_whole, FIELD(opt.tp), CI,
 	  "shard the model over T ranks (tensor parallelism); sizes and the "
 	  "budget are per rank", FROM_TO(1, GROUP_MAX) },
@@ -346,15 +358,6 @@ print_help(FILE *out, const struct cli *c)
 	fputs("\n  --help, -h, --version\n\n"
 	      "Exit status: 0 success, 1 error in the model or its use (on "
 	      "stderr), 2 wrong usage.\n", out);
-}
-
-bool
-option_given(const struct cli *c, const char *name)
-{
-	for (size_t i = 0; i < c->nrow; i++)
-		if (c->given[i] && !strcmp(c->row[i].name, name))
-			return true;
-	return false;
 }
 
 static int
@@ -581,7 +584,9 @@ cli_parse(struct cli *c, int argc, char **argv, Arena *arena, FILE *out,
 	c->opt.curve = c->curve || c->page;
 	status = check_complete(c, err);
 	if (status == CLI_GO)
-		status = check_zero(c, err);
+		status = c->automatic || c->opt.batch_dim
+			? check_auto(c, err)
+			: check_zero(c, err);
 	if (c->opt.tp && !option_given(c, "dp"))
 		c->opt.dp = DP_TRY;
 	return status;

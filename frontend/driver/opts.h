@@ -38,6 +38,8 @@ struct cli {
 	const char *dump, *dump_dir, *json, *passes, *stop_after;
 	const char *curve_svg, *page;
 	bool curve, plan_only, debug;
+	bool automatic;                 /* --auto */
+	int64_t devices, global_batch;  /* 0: not given */
 	bool eval;                      /* add an evaluation program */
 	/* plan: a fraction up to 1, or bytes; pack: -1 if not given */
 	double budget;

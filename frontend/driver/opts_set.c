@@ -129,6 +129,8 @@ add_dim_binding(struct arg_parser *p, const char *arg, void *field)
 	struct dim_binding b = { 0 };
 	const char *size = split_binding(p, arg, &b.name);
 
+	if (size && !strcmp(size, "?"))
+		return set_once(p, b.name, &o->batch_dim);
 	if (!size || !parse_count(size, &b.size) || b.size <= 0)
 		return reject_value(p, arg,
 		                    "NAME=N or INPUT.AXIS=N with N > 0");

@@ -2,6 +2,8 @@
 #ifndef FRONTEND_DRIVER_OPTS_SET_H
 #define FRONTEND_DRIVER_OPTS_SET_H
 
+#include <string.h>
+
 #include "frontend/driver/opts.h"
 #include "runtime/support/options.h"
 
@@ -29,7 +31,18 @@ SetOption set_size;
  * `most` at most, and their defaults; returns how many. */
 int machine_rows(struct cli *, struct option_spec *row, int most, Arena *);
 
-/* opts.c: whether --NAME was on the command line. */
-bool option_given(const struct cli *, const char *name);
+/* auto_request.c: check the options beside --auto; CLI_GO, or 2 after a
+ * message. */
+int check_auto(const struct cli *, FILE *err);
+
+/* Whether --NAME was on the command line. */
+static inline bool
+option_given(const struct cli *c, const char *name)
+{
+	for (size_t i = 0; i < c->nrow; i++)
+		if (c->given[i] && !strcmp(c->row[i].name, name))
+			return true;
+	return false;
+}
 
 #endif

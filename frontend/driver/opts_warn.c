@@ -24,7 +24,7 @@ enum {
 	NO_BUDGET = 1 << 10, NO_CHOICE = 1 << 11, ZERO = 1 << 12,
 	NO_IMPORT = 1 << 13, ONE_REPLICA = 1 << 15, NO_ZERO = 1 << 16,
 	NO_HALF = 1 << 17, NO_OFFLOAD = 1 << 18, NO_STATE = 1 << 19,
-	NO_VALUES = 1 << 20,
+	NO_VALUES = 1 << 20, NO_AUTO = 1 << 21,
 	NO_IMPORT_NOR_LORA = 1 << 14    /* with adapters, --train unfreezes
 	                                 * parameters of graphs in text form */
 };
@@ -77,6 +77,7 @@ find_reasons(const struct cli *c)
 		| (o->offload == OFFLOAD_AUTO ? 0 : NO_VALUES)
 		| (o->offload != OFFLOAD_STATE
 		   || has_offloadable_state(o->optimizer) ? 0 : NO_STATE)
+		| (c->automatic ? 0 : NO_AUTO)
 		| (o->zero > 0 ? ZERO : o->zero ? 0 : NO_ZERO)
 		| (text ? NO_IMPORT : 0)
 		| (text && !o->nlora ? NO_IMPORT_NOR_LORA : 0);
@@ -101,6 +102,8 @@ static const struct {
 } idle[] = {
 	{ "sp", NO_TP, "without --tp T" },
 	{ "shard", NO_TP, "without --tp T" },
+	{ "devices", NO_AUTO, "without --auto" },
+	{ "global-batch", NO_AUTO, "without --auto" },
 	{ "interleave", NO_PP, "without --pp P" },
 	{ "microbatches", NO_PP, "without --pp P" },
 	{ "pp", NO_ACCOUNT, account },

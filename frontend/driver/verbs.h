@@ -12,6 +12,11 @@ bool verb_plan(const struct cli *, Arena *, Diag *);
 /* ckc pack BUFFERS.csv: offsets for buffers with known lifetimes. */
 bool verb_pack(const struct cli *, Arena *, Diag *);
 
+/* --auto: search, print the report and write --json.  *next, of *n words after
+ * the program's name, is the command line of the fastest configuration. */
+bool verb_auto(struct cli *, struct watch *, Arena *, Diag *,
+               const char ***next, int *n);
+
 /* ckc doctor: list tools and libraries of this machine; test whether models can
  * be compiled and trained. */
 bool verb_doctor(const struct cli *, Arena *, Diag *);

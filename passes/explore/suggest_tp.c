@@ -11,7 +11,7 @@ may_suggest_tp(const Pass *p, const Graph *g)
 {
 	const struct options *o = p->opt;
 
-	return o && !o->tp && !g->ranks
+	return o && !o->candidate && !o->tp && !g->ranks
 		&& (o->budget_bytes > 0 || o->budget_pct > 0);
 }
 

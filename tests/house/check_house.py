@@ -167,6 +167,7 @@ ONLY_IN = {  # pattern: who may
     r"#include .*pb-c\.h": {"frontend/onnx/onnx.h"},
     r"(?<![\w.>])(exit|abort|_exit)\(": {
         "codegen/cc.c",
+        "frontend/driver/workers.c",
         "ir/base/arena.c",
         "ir/base/diag.c",
         "runtime/ckrun/ckrun.c",

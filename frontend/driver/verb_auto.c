@@ -1,0 +1,222 @@
+/* --auto: each configuration is planned by a child, which does all that ckc
+ * does with the options of the line that is printed. */
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "frontend/driver/auto_request.h"
+#include "frontend/driver/host.h"
+#include "frontend/driver/load.h"
+#include "frontend/driver/outputs.h"
+#include "frontend/driver/verbs.h"
+#include "frontend/driver/workers.h"
+#include "ir/base/outfile.h"
+#include "passes/explore/explore.h"
+#include "passes/report/step_report.h"
+#include "runtime/support/path.h"
+
+struct auto_driver {
+	struct cli *cli;
+	struct watch *watch;
+	Arena *arena;
+	Diag *diag;
+	const struct device_profile *device;    /* NULL: the default */
+	const char *device_name;
+	struct auto_request request;
+	struct auto_job *job;           /* those of this call */
+};
+
+/* ---- in a child ---- */
+
+/* Tokens of a sample, if the first input is one of ids. */
+static int64_t
+tokens_of(const Graph *g)
+{
+	const Val *v = graph_batch_input(g);
+
+	return v && dtype_info[v->dt].cls == 'i' && v->shape.rank == 2
+		? v->shape.dim[1] : 0;
+}
+
+static void
+count_flops(const Pass *p, struct auto_plan *to)
+{
+	const struct memory_report none = { 0 };
+	const Plan *plan = p->planned.plan;
+
+	to->flops = flop_report(p, plan, &none).model;
+	to->peak_flops = step_use(p, plan).peak;
+	to->tokens = tokens_of(p->planned.reference);
+}
+
+static void
+plan_job(void *of, int i, void *result)
+{
+	struct auto_driver *d = of;
+	struct auto_job *job = result;
+	struct cli c = *d->cli;
+	struct watch watch = { .stop = d->watch->stop };
+	Diag *diag = diag_new("ckc", NULL);
+	Arena *arena = arena_new();
+	struct model_load load = { &c, arena, diag, &watch };
+	struct onnx_file *file = NULL;
+	Pass p = { .diag = diag, .opt = &c.opt, .target = c.machine->target,
+	           .keep = arena, .watch = &watch };
+	Graph *g;
+
+	(void)i;
+	c.plan_only = true;
+	c.opt = auto_configured(d->cli, &d->request, &job->config, job->budget,
+	                        arena);
+	c.opt.slim = !job->flops;
+	g = load_model(&load, &file);
+	if (g)
+		g->device = d->device;
+	if (g && explore(&p, g, NULL, NULL) && p.planned.plan
+	    && !diag_errors(diag)) {
+		auto_measure(p.planned.plan, job->config.accum, &job->plan,
+		             arena);
+		if (job->flops)
+			count_flops(&p, &job->plan);
+		return;
+	}
+	snprintf(job->plan.why, AUTO_WHY, "%s", diag_reason(diag));
+	job->plan.least = p.planned.refused ? p.planned.minimum_peak : 0;
+}
+
+/* ---- here ---- */
+
+static void
+lose_job(void *of, int i, const char *why)
+{
+	struct auto_job *job = &((struct auto_driver *)of)->job[i];
+
+	job->plan = (struct auto_plan){ .ok = false };
+	snprintf(job->plan.why, AUTO_WHY, "%s", why);
+}
+
+static bool
+plan_jobs(void *of, struct auto_job *job, int n)
+{
+	struct auto_driver *d = of;
+	const struct workers w = { .work = plan_job, .lost = lose_job,
+		.of = d, .result = job, .size = sizeof *job,
+		.stop = d->watch->stop };
+
+	d->job = job;
+	return workers_run(&w, n);
+}
+
+static const char *
+output_of(const struct auto_driver *d)
+{
+	return outputs_name(d->cli->model, d->cli->out, d->arena).so;
+}
+
+static void
+write_lines(const struct auto_driver *d, const struct auto_found *f,
+            struct auto_lines *l, const char **word, int n)
+{
+	const struct auto_config *c = &f->candidate[f->order[0]].config;
+	long long ranks = c->tp * c->dp;
+
+	l->compile = arena_printf(d->arena, "ckc %s",
+	                          auto_line(word, n, d->arena));
+	l->run = arena_printf(d->arena, "ckrun %s", auto_line(
+		&(const char *){ output_of(d) }, 1, d->arena));
+	if (ranks > 1)
+		l->run = arena_printf(d->arena, "%s --ranks %lld", l->run,
+		                      ranks);
+}
+
+/* Without a plan: the reasons are all that there is to report. */
+static bool
+refuse(const struct auto_driver *d, const struct auto_found *f)
+{
+	const struct auto_candidate *least = NULL, *c = f->candidate;
+
+	for (int64_t i = 0; i < f->n; i++)
+		if (c[i].plan.least > 0 && !c[i].plan.at_least
+		    && (!least || c[i].plan.least < least->plan.least))
+			least = &c[i];
+	if (least)
+		return diag_error(d->diag, "--auto: no configuration fits into "
+			"%lld B a device; the least that works: %lld B, with "
+			"%s; try: --memory-budget %lldB",
+			(long long)f->request.budget,
+			(long long)least->plan.least,
+			auto_options(&f->request, &least->config, d->arena),
+			(long long)least->plan.least);
+	if (f->n == 0)
+		return diag_error(d->diag, "--auto: no configuration has the "
+			"options given: expected a micro-batch that divides "
+			"--global-batch %lld, found none",
+			(long long)f->request.samples);
+	return diag_error(d->diag, "--auto: no configuration can be planned; "
+	                  "%s: %s", auto_options(&f->request, &c->config,
+	                                         d->arena), c->plan.why);
+}
+
+static bool
+write_json(const struct auto_driver *d, const struct auto_found *f,
+           const struct auto_lines *l)
+{
+	struct outfile o;
+
+	if (!d->cli->json)
+		return true;
+	if (!outfile_open(&o, d->cli->json, d->diag))
+		return false;
+	auto_write_json(f, l, o.f, d->arena);
+	return outfile_close(&o, true);
+}
+
+/* The model as imported, from which the request follows. */
+static bool
+ask(struct auto_driver *d)
+{
+	struct model_load load = { d->cli, d->arena, d->diag, d->watch };
+	struct onnx_file *file = NULL;
+	bool shapes = d->cli->plan_only, ok;
+	Graph *g;
+
+	d->cli->plan_only = true;
+	g = load_model(&load, &file);
+	d->cli->plan_only = shapes;
+	ok = g && device_set(d->cli, g, d->watch, d->arena, d->diag)
+		&& auto_request(d->cli, g, &d->request, d->arena, d->diag);
+	if (ok) {
+		d->device = g->device;
+		d->device_name = device_of(g)->name;
+	}
+	graph_free(g);
+	onnx_close(file);
+	return ok;
+}
+
+bool
+verb_auto(struct cli *c, struct watch *watch, Arena *arena, Diag *diag,
+          const char ***next, int *n)
+{
+	struct auto_driver d = { .cli = c, .watch = watch, .arena = arena,
+	                         .diag = diag };
+	struct auto_found found;
+	struct auto_lines lines = { .model = c->model };
+	FILE *out = c->json && outfile_is_stdout(c->json) ? stderr : stdout;
+
+	diag_file(diag, c->model);
+	if (!outputs_check_report(c->json, c->model, diag) || !ask(&d))
+		return false;
+	lines.device = d.device_name;
+	if (!auto_search(&d.request, plan_jobs, &d, &found,
+	                 c->opt.quiet || !isatty(2) ? NULL : stderr, arena))
+		return diag_error(diag, "interrupted");
+	if (found.nplanned == 0)
+		return write_json(&d, &found, &lines) && refuse(&d, &found);
+	*n = auto_arguments(c, &d.request,
+	                    &found.candidate[found.order[0]].config,
+	                    output_of(&d), next, arena);
+	write_lines(&d, &found, &lines, *next, *n);
+	auto_print(&found, &lines, out, arena);
+	return write_json(&d, &found, &lines);
+}

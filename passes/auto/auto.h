@@ -1,0 +1,166 @@
+/* Room auto: the configuration that trains fastest on given devices.
+ *
+ * in      the devices, the samples of a step, what the user fixed; a function
+ *         that plans configurations
+ * out     all configurations, with what is known of each, the fastest first
+ * must not know the command line, files, how a configuration is planned
+ *
+ *     candidates.c   all configurations
+ *     search.c       which of them are planned, and their order
+ *     measure.c      what a plan says of a configuration
+ *     auto_text.c    the report; auto_json.c the same as JSON
+ *     config.c       options to type
+ */
+#ifndef PASSES_AUTO_AUTO_H
+#define PASSES_AUTO_AUTO_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "ir/base/arena.h"
+#include "ir/base/watch.h"
+#include "ir/plan.h"
+
+/* What --auto chooses.  A step has tp * dp ranks, each with `accum`
+ * micro-batches of `batch` samples. */
+struct auto_config {
+	int64_t tp, dp;                 /* 1: none */
+	int64_t zero;                   /* stage */
+	int64_t zero_group;             /* 0: all replicas */
+	int64_t batch, accum;
+	bool sp, halves;
+	bool offload;                   /* --offload auto */
+};
+
+/* Choices that the user did not make. */
+struct auto_free {
+	bool tp, dp, zero, zero_group, batch, accum, sp, halves, offload;
+};
+
+struct auto_request {
+	int64_t devices, samples;       /* of a step, over all devices */
+	struct auto_config fixed;       /* values of choices that are not
+	                                 * free */
+	struct auto_free may;
+	const char *batch_dim;          /* name that --dim binds to the batch;
+	                                 * NULL: the file fixes it */
+	int64_t budget;                 /* bytes of a device; 0: no limit */
+	bool device_budget;             /* it is the device's memory, not
+	                                 * --memory-budget */
+	bool in_proportion;             /* a part of an op takes at least that
+	                                 * part of its seconds: no seconds were
+	                                 * measured */
+	bool may_reorder;               /* a budget may bring updates into
+	                                 * backward */
+	double seconds;                 /* limit of the search; 0: none */
+};
+
+enum { AUTO_WHY = 300 };
+
+/* What planning a configuration gave. */
+struct auto_plan {
+	bool ok;
+	char why[AUTO_WHY];             /* not ok: the reason */
+	int64_t least;                  /* not ok: smallest budget that works,
+	                                 * 0: unknown; */
+	bool at_least;                  /* none below it works */
+	/* seconds of a step of all micro-batches */
+	double sec;                     /* transfers beside computation */
+	double compute, recompute;      /* compute has no recomputation */
+	double sent_sec;                /* all transfers between ranks */
+	double busiest;                 /* of computation without recomputation,
+	                                 * or of the transfers of one lane */
+	double micro_sec, update_sec;   /* of computation alone: one
+	                                 * micro-batch, the update */
+	double sent, swapped;           /* bytes between ranks; to and from host
+	                                 * memory */
+	int64_t peak, resident, host;   /* bytes of a rank */
+	int64_t needs, states;          /* bytes that no budget undercuts; of
+	                                 * them, optimizer state */
+	/* of a micro-batch; only if the job asked for it */
+	double flops, peak_flops;       /* of the model; of a device a second */
+	int64_t tokens;                 /* of a sample; 0: it has none */
+};
+
+/* Seconds for which a step waits for transfers. */
+static inline double
+auto_exposed(const struct auto_plan *p)
+{
+	double sec = p->sec - p->compute - p->recompute;
+
+	return sec > 0 ? sec : 0;
+}
+
+struct auto_job {
+	struct auto_config config;
+	bool budget;                    /* plan within the budget */
+	bool flops;                     /* flops, peak_flops and tokens are
+	                                 * wanted */
+	struct auto_plan plan;          /* the answer */
+};
+
+/* Plans the jobs, several at once.  False: interrupted. */
+typedef bool AutoPlanner(void *of, struct auto_job *, int n);
+
+enum auto_state {
+	AUTO_OPEN,                      /* nothing is known but `bound` */
+	AUTO_BOUND,                     /* planned without a budget */
+	AUTO_PLANNED,
+	AUTO_REFUSED,
+	AUTO_SAME                       /* host memory would not be used */
+};
+
+struct auto_candidate {
+	struct auto_config config;
+	enum auto_state state;
+	double bound;                   /* no plan has a faster step */
+	struct auto_plan plan;          /* AUTO_PLANNED: the plan; AUTO_REFUSED:
+	                                 * why */
+	int64_t without;                /* candidate without offload; -1 */
+};
+
+struct auto_found {
+	struct auto_request request;
+	struct auto_candidate *candidate;
+	int64_t n;
+	const int64_t *order;           /* planned ones, the fastest first */
+	int64_t nplanned;
+	bool stopped;                   /* `seconds` were over */
+	int64_t nplan;                  /* plans that were made */
+	double flops, peak_flops;       /* of a sample; of a device */
+	int64_t tokens;                 /* of a sample; 0: it has none */
+};
+
+/* candidates.c: all configurations, in one order. */
+struct auto_candidate *auto_candidates(const struct auto_request *, int64_t *n,
+                                       Arena *);
+/* Plan as many candidates as it takes to know the fastest ones.  False:
+ * interrupted. */
+bool auto_search(const struct auto_request *, AutoPlanner *, void *of,
+                 struct auto_found *, FILE *progress, Arena *);
+/* measure.c: from the plan of a micro-batch and the update. */
+void auto_measure(const Plan *, int64_t accum, struct auto_plan *, Arena *);
+enum { AUTO_WORDS = 24 };
+/* config.c: the options of a configuration as words, or of those only that the
+ * user did not give; how many. */
+int auto_words(const struct auto_request *, const struct auto_config *,
+               bool all, const char *word[AUTO_WORDS], Arena *);
+/* Words as a line for a shell. */
+const char *auto_line(const char *const *word, int n, Arena *);
+/* All options of a configuration, as a line. */
+const char *auto_options(const struct auto_request *,
+                         const struct auto_config *, Arena *);
+/* A size that --memory-budget reads as so many bytes. */
+const char *auto_size(int64_t bytes, Arena *);
+
+/* Lines to type for the fastest configuration. */
+struct auto_lines {
+	const char *model, *device, *compile, *run;
+};
+void auto_print(const struct auto_found *, const struct auto_lines *, FILE *,
+                Arena *);
+void auto_write_json(const struct auto_found *, const struct auto_lines *,
+                     FILE *, Arena *);
+
+#endif

@@ -1,0 +1,110 @@
+/* What a plan says of a configuration. */
+#include "passes/auto/auto.h"
+#include "passes/cost/lanes.h"
+
+/* Seconds of the steps, or of those of a micro-batch that is not the last. */
+static double
+lane_sec(const Plan *p, bool micro, Arena *a)
+{
+	struct lane_step *step = arena_array(a, (size_t)p->nstep + 1,
+	                                     sizeof *step);
+
+	for (int64_t i = 0; i < p->nstep; i++)
+		if (!micro || p->step[i].phase != PH_UPDATE)
+			step[i] = (struct lane_step){ p->step[i].lane_sec,
+				p->step[i].lane, plan_end(p, i) };
+	return lanes_seconds(step, p->nstep, a);
+}
+
+static double
+inlined_sec(const struct plan_step *s)
+{
+	double sec = 0;
+
+	for (int k = 0; k < s->ninlined; k++)
+		sec += s->inlined[k].seconds;
+	return sec;
+}
+
+/* Bytes of the arena that a step takes alone: what it reads and writes, each
+ * place once. */
+static int64_t
+working_set(const Plan *p, int64_t step, int64_t *seen)
+{
+	const struct plan_step *s = &p->step[step];
+	int64_t sum = 0;
+
+	for (int k = 0; k < s->nread + s->nwrite; k++) {
+		int64_t t = k < s->nread ? s->read[k] : s->write[k - s->nread];
+
+		while (t >= 0 && p->tensor[t].alias_of >= 0)
+			t = p->tensor[t].alias_of;
+		if (t < 0 || p->tensor[t].resident || p->tensor[t].host
+		    || seen[t] == step + 1)
+			continue;
+		seen[t] = step + 1;
+		sum += p->tensor[t].bytes;
+	}
+	return sum;
+}
+
+/* Resident 16-bit tensors may be copies, which a budget does without. */
+static void
+measure_needs(const Plan *p, struct auto_plan *r, Arena *a)
+{
+	int64_t *seen = arena_array(a, (size_t)p->ntensor + 1, sizeof *seen);
+	int64_t most = 0;
+
+	for (int64_t i = 0; i < p->nstep; i++) {
+		int64_t bytes = p->step[i].view ? 0 : working_set(p, i, seen);
+
+		most = bytes > most ? bytes : most;
+	}
+	for (int64_t i = 0; i < p->ntensor; i++) {
+		const struct plan_tensor *t = &p->tensor[i];
+
+		if (!t->resident || t->host || t->alias_of >= 0)
+			continue;
+		r->states += t->kind == K_STATE ? t->bytes : 0;
+		r->needs += dtype_is_half(t->dt) ? 0 : t->bytes;
+	}
+	r->needs += most;
+}
+
+void
+auto_measure(const Plan *p, int64_t accum, struct auto_plan *r, Arena *a)
+{
+	const double times = (double)accum;
+	double lane[LANES] = { 0 };
+
+	for (int64_t i = 0; i < p->nstep; i++) {
+		const struct plan_step *s = &p->step[i];
+		double n = s->phase == PH_UPDATE ? 1 : times;
+		double again = s->phase == PH_RECOMPUTE ? s->seconds
+			: inlined_sec(s);
+
+		lane[s->lane] += n * (s->lane == LANE_COMPUTE
+		                      ? s->seconds - again : s->lane_sec);
+		if (lane_is_link(s->lane)) {
+			r->sent_sec += n * s->lane_sec;
+			r->sent += n * s->sent;
+		} else if (lane_is_host(s->lane)) {
+			r->swapped += n * s->sent;
+		} else {
+			r->recompute += n * again;
+			r->compute += n * (s->seconds - again);
+			*(s->phase == PH_UPDATE ? &r->update_sec
+			  : &r->micro_sec) += s->seconds;
+		}
+	}
+	for (int i = 0; i < LANES; i++)
+		r->busiest = lane[i] > r->busiest ? lane[i] : r->busiest;
+	r->sec = lane_sec(p, false, a);
+	if (accum > 1)
+		r->sec += (times - 1) * lane_sec(p, true, a);
+	r->peak = p->sum.peak;
+	r->resident = p->sum.resident;
+	r->host = p->sum.host;
+	measure_needs(p, r, a);
+	r->ok = true;
+}

@@ -1,0 +1,400 @@
+#!/usr/bin/env python3
+"""The fastest configuration (--auto), beside plans of all configurations.
+
+    auto.py CKC CKRUN [brute=MODEL] [lines=MODEL] [monotone=N] [refusals]
+
+brute: every configuration of eight devices, listed here, is planned by a process of its own, and
+the seconds of its step are computed from its instructions.  The choice is the fastest of them;
+those that --auto planned have these seconds, those that it calls slower are slower than the ten
+runners-up, those that it refuses are refused.  lines: what it prints is typed: each line compiles,
+its plan fits, and the library trains on as many virtual ranks.  monotone: under N random devices
+more of them, more memory or faster links never make the choice slower.
+"""
+
+import json
+import os
+import random
+import re
+import shlex
+
+import ck
+
+PLAN = os.path.join(ck.MODELS, "plan")
+# name: file, options of all calls, samples of a step, inputs of ckrun
+MODELS = {
+    "gpt": ("gpt2-dynamo-dyn", ["--dim", "seq=12"], 8),
+    "llama": ("llama-ts17-dyn", ["--dim", "seq=12"], 8),
+    "vit": ("plan/vit-ts17-dyn", [], 8),
+    "unet": ("unet-dynamo", [], 16),
+    "mlp": ("mlp-mse", [], 24),
+}
+CASES = {  # of brute: options of --auto
+    "gpt": [[]],
+    "llama": [["--device", "A100-80GB"]],
+    "vit": [["--device", "H100"]],
+    "unet": [[]],
+    "mlp": [[], ["--memory-budget", "300KiB"], ["--zero", "1"], ["--tp", "2", "--sp"]],
+}
+SHOWN = 11
+
+
+def divisors(n, most=None):
+    return [d for d in range(1, (most or n) + 1) if n % d == 0]
+
+
+def is_smooth(n):
+    for f in 2, 3, 5:
+        while n % f == 0:
+            n //= f
+    return n == 1
+
+
+def step_seconds(plan, accum):
+    """Of all micro-batches: instructions one after the other beside transfers, as the page on plan
+    files says."""
+    total = 0.0
+    for micro in range(accum):
+        last = micro == accum - 1
+        clock, free, due = 0.0, {}, {}
+        ends = {t: s["id"] for s in plan["schedule"] for t in s.get("waits", [])}
+        for s in plan["schedule"]:
+            skip = not last and s["phase"] == "update"
+            took = 0.0 if skip else s.get("lane_seconds", s["seconds"])
+            if s.get("sent_bytes") and not skip:
+                carrier = s.get("lane") or s.get("network", False)
+                free[carrier] = max(clock, free.get(carrier, 0.0)) + took
+                end = ends.get(s["id"], s["id"])
+                due[end] = max(due.get(end, 0.0), free[carrier])
+            elif not s.get("sent_bytes"):
+                clock += took
+            clock = max(clock, due.get(s["id"], 0.0))
+        total += clock
+    return total
+
+
+class Test(ck.Bench):
+    def auto(self, name, devices, *more):
+        """The JSON of a search, and what was printed."""
+        file, flags, samples = MODELS[name]
+        out = self.path("auto.json")
+        if os.path.exists(out):
+            os.remove(out)
+        done = self.ckc(
+            os.path.join(ck.MODELS, file) + ".onnx",
+            *flags,
+            *("--auto", "--devices", devices, "--global-batch", samples, "--json", out, *more),
+            timeout=1200,
+        )
+        if not self.must(done, f"{name} {more}"):
+            return None, done
+        with open(out, encoding="utf-8") as f:
+            return json.load(f), done
+
+    def configurations(self, devices, samples, fixed, given):
+        """All, as options; given: options that are kept."""
+
+        def value(option):
+            return int(given[given.index(option) + 1]) if option in given else None
+
+        for tp in range(1, devices + 1):
+            if value("--tp") not in (tp, None) or not is_smooth(tp):
+                continue
+            for dp in divisors(samples, min(samples, devices // tp)):
+                stages = [0] if dp == 1 else range(4)
+                if value("--zero") is not None:
+                    stages = [value("--zero")] if dp > 1 else []
+                for batch in divisors(samples // dp):
+                    if fixed and batch != fixed:
+                        continue
+                    for sp in [False] if tp == 1 else [True] if "--sp" in given else [False, True]:
+                        for halves in [False, True] if tp > 1 and batch % 2 == 0 else [False]:
+                            for zero in stages:
+                                groups = [g for g in divisors(dp) if 1 < g < dp] if zero else []
+                                for group in [0, *groups]:
+                                    yield tp, sp, halves, dp, zero, group, batch
+
+    def words(self, x, samples, fixed):
+        tp, sp, halves, dp, zero, group, batch = x
+        return [
+            *([] if fixed else ["--dim", f"batch={batch}"]),
+            *(["--grad-accum", samples // dp // batch] if samples > dp * batch else []),
+            *(["--tp", tp] if tp > 1 else []),
+            *(["--sp"] if sp else []),
+            *(["--halves", "on"] if halves else []),
+            *(["--dp", dp] if dp > 1 else ["--dp", "off"] if tp > 1 else []),
+            *(["--zero", zero] if zero else []),
+            *(["--zero-group", group] if group else []),
+        ]
+
+    def planned(self, name, words, accum, *more):
+        """Seconds of a step, and the plan; None if it is refused."""
+        file, flags, _ = MODELS[name]
+        out = self.path("one.json")
+        model = os.path.join(ck.MODELS, file) + ".onnx"
+        done = self.ckc(model, "--plan-only", *flags, *words, *more, "--json", out, "--quiet")
+        if done.returncode:
+            return None, done
+        with open(out, encoding="utf-8") as f:
+            plan = json.load(f)
+        return step_seconds(plan, accum), plan
+
+    def brute(self, name):
+        for more in CASES[name]:
+            self.compare(name, more)
+
+    def compare(self, name, more):
+        what, samples = f"{name} {more}", MODELS[name][2]
+        fixed = 2 if name == "unet" else 0
+        found, _ = self.auto(name, 8, *more)
+        if not found:
+            return
+        budget = ["--memory-budget", f"{found['budget_bytes']}B"] if found["budget_bytes"] else []
+        kept = [x for x in more if x not in ("--tp", "--sp", "--zero")]
+        kept = kept[: kept.index("--memory-budget")] if "--memory-budget" in kept else kept
+        kept = [] if not any(x.startswith("--") for x in kept) else kept
+        rows = {r["options"]: r for r in found["candidates"] if not r["offload"]}
+        seconds = {}
+        for x in self.configurations(8, samples, fixed, more):
+            words = [str(w) for w in self.words(x, samples, fixed)]
+            text = " ".join(words) or "(no option)"
+            if not self.check(text in rows, f"{what}: {text} is no candidate"):
+                continue
+            sec, plan = self.planned(name, words, samples // x[3] // x[6], *kept, *budget)
+            if sec is not None:
+                seconds[text] = sec
+            row = rows.pop(text)
+            self.check(
+                (row["state"] == "refused") == (sec is None) or row["state"] == "slower",
+                f"{what}: {text}: {row}, by itself {sec}",
+            )
+            if row["state"] == "planned" and sec is not None:
+                self.check(
+                    abs(row["seconds"] - sec) <= 1e-9 * sec,
+                    f"{what}: {text}: {row['seconds']} s, by itself {sec}",
+                )
+                self.check(
+                    row["peak_bytes"] == plan["summary"]["peak_bytes"],
+                    f"{what}: {text}: {row['peak_bytes']} B",
+                )
+                whole = sum(row[k] for k in row if k.endswith("te_seconds") and "pu" in k)
+                self.check(
+                    abs(whole + row["exposed_communication_seconds"] - sec) <= 1e-6 * sec
+                    or row["offload"],
+                    f"{what}: {text}: parts of a step, {row}",
+                )
+        self.check(not rows, f"{what}: candidates that are none: {list(rows)[:3]}")
+        self.typed(what, found)
+        self.judge(what, found, seconds)
+
+    def typed(self, what, found):
+        """The line has the plan that the search found."""
+        best = found["candidates"][found["best"]]
+        words = shlex.split(found["compile"])[1:]
+        out = self.path("typed.json")
+        at = words.index("-o")
+        done = self.ckc(*words[:at], *words[at + 2 :], "--plan-only", "--json", out, "--quiet")
+        if not self.must(done, f"{what}: {words}"):
+            return
+        with open(out, encoding="utf-8") as f:
+            plan = json.load(f)
+        sec = step_seconds(plan, best["grad_accum"])
+        self.check(
+            abs(sec - best["seconds"]) <= 1e-9 * sec
+            and (plan["summary"]["budget_bytes"] or None) == found["budget_bytes"],
+            f"{what}: {found['compile']}: {sec} s, budget {plan['summary']['budget_bytes']}, "
+            f"found {best}",
+        )
+
+    def judge(self, what, found, seconds):
+        """The choice, and that none of those left out is among the first."""
+        rows = found["candidates"]
+        best, order = rows[found["best"]], sorted(seconds.values())
+        self.check(
+            best["seconds"] <= order[0] * (1 + 1e-6),
+            f"{what}: {best['options']} takes {best['seconds']} s, the best {order[0]}",
+        )
+        last = sorted(r["seconds"] for r in rows if r["state"] == "planned")[:SHOWN][-1]
+        for row in rows:
+            if row["state"] == "slower" and row["options"] in seconds:
+                self.check(
+                    seconds[row["options"]] >= last * 0.99,
+                    f"{what}: {row['options']} is left out, but takes "
+                    f"{seconds[row['options']]} s, the last one shown {last}",
+                )
+            if row["options"] in seconds:
+                self.check(
+                    row["bound_seconds"] <= seconds[row["options"]] * (1 + 1e-6),
+                    f"{what}: {row['options']}: bound {row['bound_seconds']} s, takes "
+                    f"{seconds[row['options']]}",
+                )
+        print(
+            f"{what}: {len(rows)} configurations, {len(seconds)} can be planned; best {best['options']}"
+        )
+
+    def lines(self, name):
+        """The choice and runners-up, typed."""
+        found, done = self.auto(name, 4, "--memory-budget", "20MiB", "--device", "H100")
+        if not found:
+            return
+        printed = re.findall(r"^  (ckc .*)\n  (ckrun .*)$", done.stdout, re.M)
+        if not self.check(
+            printed == [(found["compile"], found["run"])], f"{name}: lines {done.stdout}"
+        ):
+            return
+        rest = re.findall(r"^ +\+[0-9.]+ %  (--.*): ", done.stdout, re.M)
+        self.check(rest, f"{name}: no runners-up: {done.stdout}")
+        _, flags, _ = MODELS[name]
+        self.train(name, found, shlex.split(found["compile"])[1:], found["run"])
+        model = shlex.split(found["compile"])[1]
+        for text in rest[: 10 if name == "mlp" else 2]:
+            words = shlex.split(text)
+            ranks = 1
+            for option in "--tp", "--dp":
+                if option in words and words[words.index(option) + 1] != "off":
+                    ranks *= int(words[words.index(option) + 1])
+            self.train(
+                name,
+                found,
+                [model, *flags, *words, "--memory-budget", "20MiB", "-o", "rest.so"],
+                f"ckrun rest.so --ranks {ranks}" if ranks > 1 else "ckrun rest.so",
+            )
+
+    def train(self, name, found, compile_words, run):
+        feed = {
+            "gpt": ["input_ids=positions", "labels=zeros"],
+            "llama": ["input_ids=positions", "labels=zeros"],
+            "vit": ["pixel_values=ones", "labels=zeros"],
+            "unet": ["image=ones", "labels=zeros"],
+            "mlp": ["image=ones", "target=ones"],
+        }[name]
+        build = self.ckc(*compile_words, "--threads", 1)
+        if not self.must(build, f"{name}: {compile_words}"):
+            return
+        log = self.path("log")
+        if os.path.exists(log):
+            os.remove(log)
+        feeds = [w for f in feed for w in ("--feed", f)]
+        done = self.ckrun(*shlex.split(run)[1:], "--steps", 2, *feeds, "--log", log)
+        if self.must(done, f"{name}: {run}"):
+            losses = ck.losses(log)
+            self.check(
+                len(losses) == 2 and all(x == x for x in losses), f"{name}: {run}: losses {losses}"
+            )
+
+    def seconds(self, what, name, devices, *more):
+        """Of the choice; infinite if nothing fits."""
+        file, flags, samples = MODELS[name]
+        out = self.path("mono.json")
+        done = self.ckc(
+            os.path.join(ck.MODELS, file) + ".onnx",
+            *flags,
+            *("--auto", "--devices", devices, "--global-batch", samples, "--json", out, *more),
+        )
+        if done.returncode == 1 and "no configuration fits" in done.stderr:
+            return float("inf")
+        if not self.must(done, what):
+            return float("inf")
+        with open(out, encoding="utf-8") as f:
+            found = json.load(f)
+        return found["candidates"][found["best"]]["seconds"]
+
+    def falls(self, what, rows):
+        for (a, before), (b, after) in zip(rows, rows[1:]):
+            self.check(
+                after <= before * (1 + 1e-9), f"{what}: {a} takes {before} s, {b} takes {after} s"
+            )
+
+    def monotone(self, n):
+        """More of what helps is never slower."""
+        draw = random.Random(7)
+        out = self.path("device.json")
+        done = self.ckc(
+            os.path.join(ck.MODELS, "mlp-mse.onnx"),
+            *("--plan-only", "--dim", "batch=4", "--device", "H100", "--json", out, "--quiet"),
+        )
+        if not self.must(done, "a device profile"):
+            return
+        with open(out, encoding="utf-8") as f:
+            profile = json.load(f)["device"]
+        for i in range(int(n)):
+            d = dict(profile, name=f"random-{i}")
+            for key in d:
+                if key.endswith(("_per_second", "_seconds")) and isinstance(d[key], (int, float)):
+                    d[key] *= 10 ** draw.uniform(-1.5, 1.5)
+            d["node_ranks"] = draw.choice([0, 2, 4, 8])
+            d["net_bytes_per_second"] = d["link_bytes_per_second"] * draw.uniform(0.05, 1)
+            d["net_latency_seconds"] = d["link_latency_seconds"] * draw.uniform(1, 10)
+            device = self.write("random.json", d)
+            what = f"profile {i}"
+            counts = sorted(draw.sample(range(1, 9), 3))
+            self.falls(
+                f"{what}, devices",
+                [(k, self.seconds(what, "mlp", k, "--device", device)) for k in counts],
+            )
+            sizes = [f"{2**k * draw.uniform(0.7, 1.4):.0f}KiB" for k in (6, 7, 8, 9)]
+            self.falls(
+                f"{what}, budget",
+                [
+                    (b, self.seconds(what, "mlp", 4, "--device", device, "--memory-budget", b))
+                    for b in sizes
+                ],
+            )
+            rows = []
+            for times in 1, 3, 10:
+                more = dict(d)
+                for key in "link_bytes_per_second", "net_bytes_per_second":
+                    more[key] *= times
+                at = self.write("faster.json", more)
+                rows.append((f"links x {times}", self.seconds(what, "mlp", 8, "--device", at)))
+            self.falls(f"{what}, links", rows)
+
+    def write(self, name, what):
+        with open(self.path(name), "w", encoding="utf-8") as f:
+            json.dump(what, f)
+        return self.path(name)
+
+    def refusals(self):
+        """One message, which says what to type, and no file."""
+        gpt = os.path.join(ck.MODELS, "gpt2-dynamo-dyn.onnx")
+        unet = os.path.join(ck.MODELS, "unet-dynamo.onnx")
+        seq = ["--dim", "seq=12"]
+        ask = ["--auto", "--devices", 4, "--global-batch", 8]
+        for model, flags, *words in (
+            (gpt, ["--auto", "--devices", 0], "expected a number from 1 to 1024"),
+            (gpt, ["--auto", "--devices", 2], "try: --global-batch 32"),
+            (gpt, [*seq, *ask, "--tp", 4, "--dp", 2], "take 8 devices", "try: --devices 8"),
+            (gpt, [*seq, *ask, "--dp", 3], "multiple of 3", "try: --global-batch 9"),
+            (gpt, [*seq, *ask, "--grad-accum", 3], "try: --global-batch 9"),
+            (gpt, [*seq, *ask, "--memory-budget", "50%"], "--memory-budget as a size"),
+            (gpt, [*seq, *ask, "--memory-budget", "9KiB"], "fits into 9216 B", "--memory-budget "),
+            (gpt, [*seq, *ask, "--device", "X100"], "--device 'X100'", "H100"),
+            (gpt, [*seq, *ask, "--forward-only"], "--auto does not go with --forward-only"),
+            (gpt, [*seq, *ask, "--curve"], "--auto does not go with --curve"),
+            (gpt, [*seq, *ask, "--dump=plan"], "--auto does not go with --dump"),
+            (gpt, [*seq, *ask, "--zero", 2, "--dp", "off"], "leave out --zero"),
+            (gpt, [*seq, *ask[:-1], 8, "--dim", "batch=3"], "try: --global-batch 9"),
+            (gpt, ask, "'batch' and 'seq'", "two names")[:2] + ("'seq'",),
+            (gpt, [*ask, "--dim", "nothing=?", *seq], "no such dim"),
+            (gpt, ["--dim", "batch=?", *seq], "expected a size, or --auto"),
+            (unet, [*ask[:-1], 9], "axis 0 of input", "try: --global-batch 10"),
+            (unet, [*ask, "--dp", 8, "--devices", 8], "no configuration has the options given"),
+        ):
+            done = self.ckc(model, *flags, "--json", "no.json", "-o", "no.so")
+            what = f"{flags}: {done.returncode}: {done.stderr.strip()[:300]}"
+            self.check(done.returncode in (1, 2), what)
+            self.check(all(w in done.stderr for w in words), f"{what}: expected {words}")
+            errors = [x for x in done.stderr.split("\n") if x.startswith("ckc: ")]
+            self.check(len([x for x in errors if "warning" not in x]) == 1, what)
+            self.check(not os.path.exists(self.path("no.so")), f"{what}: no.so")
+
+
+def main():
+    test = Test()
+    for name in test.names or ["lines=mlp"]:
+        part, _, value = name.partition("=")
+        getattr(test, part)(*([value] if value else []))
+    test.finish()
+
+
+if __name__ == "__main__":
+    main()
