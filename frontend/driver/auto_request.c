@@ -189,18 +189,37 @@ find_batch_dim(const struct options *o, const Graph *g, const char **name,
 	return true;
 }
 
+int64_t
+auto_batch(const struct options *o, const Graph *g, const char **name, Arena *a)
+{
+	const Val *v = graph_batch_input(g);
+	int64_t size = -1;
+
+	*name = NULL;
+	if (!v)
+		return -1;
+	if (v->shape.dim[0] >= 0)
+		return v->shape.dim[0];
+	for (int i = 0; i < o->ndim; i++)
+		if (is_bound(&(struct options){ .ndim = 1, .dim = &o->dim[i] },
+		             v, 0, &size, a))
+			*name = o->dim[i].name;
+	return is_bound(o, v, 0, &size, a) ? size : -1;
+}
+
 /* The samples of a micro-batch that are not free. */
 static bool
 find_fixed_batch(const struct options *o, const Graph *g,
                  struct auto_request *r, Arena *a, Diag *diag)
 {
 	const Val *v = graph_batch_input(g);
-	int64_t size = v ? v->shape.dim[0] : -1, near;
+	const char *name;
+	int64_t size = auto_batch(o, g, &name, a), near;
 
 	if (!v)
 		return diag_error(diag, "--auto: the model has no input with a "
 		                  "batch axis");
-	if (size < 0 && !is_bound(o, v, 0, &size, a))
+	if (size < 0)
 		return diag_error(diag, "--auto: axis 0 of input '%s' has no "
 		                  "size; try: --dim %s.0=N", label(v),
 		                  label(v));
@@ -301,7 +320,6 @@ auto_configured(const struct cli *c, const struct auto_request *r,
 	o.budget_bytes = budget ? r->budget : -1;
 	if (r->may.batch)
 		bind_batch(&o, r->batch_dim, x->batch, a);
-	o.quiet = o.candidate = true;
 	o.account = o.compare = o.curve = o.stats = o.eval = false;
 	return o;
 }

@@ -10,6 +10,10 @@
  * False after a diagnostic. */
 bool auto_request(const struct cli *, const Graph *,
                   struct auto_request *r, Arena *, Diag *);
+/* Samples of a micro-batch, -1 if unknown; *name: what --dim gives them by,
+ * NULL if it does not. */
+int64_t auto_batch(const struct options *, const Graph *, const char **name,
+                   Arena *);
 /* The options under which a configuration is planned, within the budget or
  * without one. */
 struct options auto_configured(const struct cli *, const struct auto_request *,

@@ -395,6 +395,10 @@ main(int argc, char **argv)
 		import = load_options(&d.load);
 		ok = verb_inspect(&d.cli, &import, d.arena, d.diag);
 		break;
+	case VERB_ADVISE:
+		d.watch.stop = stop_on_signals();
+		ok = verb_advise(&d.cli, &d.watch, d.arena, d.diag);
+		break;
 	case VERB_PLAN:
 		ok = verb_plan(&d.cli, d.arena, d.diag);
 		break;

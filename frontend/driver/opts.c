@@ -18,7 +18,8 @@ static const char *const group_title[G_COUNT] = {
 #define FIELD(f) .field = offsetof(struct cli, f)
 
 enum {
-	C = 1 << VERB_COMPILE, CI = C | 1 << VERB_INSPECT, P = 1 << VERB_PLAN,
+	C = 1 << VERB_COMPILE, A = 1 << VERB_ADVISE, CA = C | A,
+	CI = CA | 1 << VERB_INSPECT, P = 1 << VERB_PLAN,
 	K = 1 << VERB_PACK, D = 1 << VERB_DOCTOR
 };
 
@@ -100,37 +101,37 @@ static const struct option_spec table[] = {
 	  FIELD(opt.store_masks), CI,
 	  "regenerate dropout masks in backward, or store one byte per element "
 	  "(default: replay)" },
-	{ "dtype", "f32|bf16|f16", G_TRAIN, set_word, FIELD(opt.dtype), C,
+	{ "dtype", "f32|bf16|f16", G_TRAIN, set_word, FIELD(opt.dtype), CA,
 	  "dtype of matrix products and of the values between them; norm "
 	  "statistics, sums, losses and updates stay f32 (default: as in the "
 	  "file)", WORDS(DT_F32, DT_BF16, DT_F16) },
-	{ "precision", "VALUE=TYPE", G_TRAIN, add_precision, FIELD(opt), C,
+	{ "precision", "VALUE=TYPE", G_TRAIN, add_precision, FIELD(opt), CA,
 	  "with --dtype: compute this value in TYPE; op:NAME selects all nodes "
 	  "of that op (globs)" },
 	{ "master-weights", "on|off", G_TRAIN, set_first, FIELD(opt.masters),
-	  C, "with --dtype: keep f32 parameters; off: keep them in 16 bits "
+	  CA, "with --dtype: keep f32 parameters; off: keep them in 16 bits "
 	  "with stochastic rounding (default: on)" },
 	{ "frozen-dtype", "[GLOB=]TYPE", G_TRAIN, add_frozen_dtype, FIELD(opt),
-	  C, "store frozen parameters as bf16, f16, or, for weights of matrix "
+	  CA, "store frozen parameters as bf16, f16, or, for weights of matrix "
 	  "products, in blocks of 64 with a scale: int8 or nf4 (4 bits, as "
 	  "QLoRA); the last match that a parameter can follow wins (default: "
 	  "as trained ones)" },
 	{ "resident-copies", "auto|on|off", G_TRAIN, set_word,
-	  FIELD(opt.resident_copies), C,
+	  FIELD(opt.resident_copies), CA,
 	  "with --dtype: let updates also write 16-bit copies of the "
 	  "parameters; off: cast the parameters in each step; auto: on for a "
 	  "GPU if the budget has room (default: auto)",
 	  WORDS(TRI_AUTO, TRI_ON, TRI_OFF) },
 	{ "grad-dtype", "f32|computed", G_TRAIN, set_word,
-	  FIELD(opt.grad_dtype), C,
+	  FIELD(opt.grad_dtype), CA,
 	  "dtype of parameter gradients: as computed, or f32 for all (default: "
 	  "computed)", WORDS(DT_F32, DT_NONE) },
 	{ "state-dtype", "f32|bf16", G_TRAIN, set_word,
-	  FIELD(opt.state_dtype), C,
+	  FIELD(opt.state_dtype), CA,
 	  "dtype of the optimizer state; bf16 is rounded stochastically "
 	  "(default: f32)", WORDS(DT_F32, DT_BF16) },
 	{ "save-dtype", "bf16|f16", G_MEMORY, set_word,
-	  FIELD(opt.save_dtype), C,
+	  FIELD(opt.save_dtype), CA,
 	  "allow activations saved for backward in 16 bits if that avoids "
 	  "recomputation; rounds gradients (default: saved as computed)",
 	  WORDS(DT_BF16, DT_F16) },
@@ -145,9 +146,12 @@ static const struct option_spec table[] = {
 	{ "forward-only", NULL, G_TRAIN, set_true, FIELD(opt.forward_only),
 	  CI, "compile for inference, without backward" },
 
-	{ "memory-budget", "SIZE|PCT", G_MEMORY, set_budget, FIELD(opt), CI,
+	{ "memory-budget", "SIZE|PCT", G_MEMORY, set_budget, FIELD(opt),
+	  C | 1 << VERB_INSPECT,
 	  "memory limit of a training step: a size such as 6GiB or 6GB (6G), "
 	  "or a percentage of its peak without recomputation" },
+	{ "memory", "SIZE", G_MEMORY, set_size, FIELD(memory), A,
+	  "memory of the device that a training step may use" },
 	{ "offload", "auto|state|off", G_MEMORY, set_word, FIELD(opt.offload),
 	  CI, "use host memory: pinned memory beside a GPU, a file on the CPU "
 	  "(ckrun --offload-dir); state: keep the optimizer state there and "
@@ -217,7 +221,7 @@ static const struct option_spec table[] = {
 	  "those of a node, instead of over all; gradients are also summed "
 	  "over these groups (default: all replicas)",
 	  FROM_TO(2, GROUP_MAX) },
-	{ "halves", "auto|on|off", G_TARGET, set_word, FIELD(opt.halves), C,
+	{ "halves", "auto|on|off", G_TARGET, set_word, FIELD(opt.halves), CA,
 	  "run the two halves of a batch side by side: one computes while the "
 	  "other waits for ranks; auto: if that makes a step faster (default: "
 	  "off)", WORDS(SPLIT_AUTO, SPLIT_ON, SPLIT_OFF) },
@@ -245,7 +249,8 @@ static const struct option_spec table[] = {
 	  "unless -o is given" },
 	{ "dump-dir", "DIR", G_LOOK, set_folder, FIELD(dump_dir), C,
 	  "write the dumps of passes to DIR/NN-pass.ck" },
-	{ "json", "FILE", G_LOOK, set_once, FIELD(json), CI | P,
+	{ "json", "FILE", G_LOOK, set_once, FIELD(json),
+	  C | 1 << VERB_INSPECT | P,
 	  "write the plan (inspect: the findings) as JSON; -: standard "
 	  "output" },
 	{ "explain", "VALUE", G_LOOK, set_once, FIELD(opt.explain), C,
@@ -283,7 +288,7 @@ static const struct option_spec table[] = {
 	  "largest constant that folding may create (default: 4MiB)" },
 	{ "debug", NULL, G_LOOK, set_true, FIELD(debug), C,
 	  "verify the graph after every pass" },
-	{ "quiet", NULL, G_LOOK, set_true, FIELD(opt.quiet), C | P | K,
+	{ "quiet", NULL, G_LOOK, set_true, FIELD(opt.quiet), CA | P | K,
 	  "print no progress, summary, notes or warnings about the export" },
 
 	{ "plan-only", NULL, G_OUTPUT, set_true, FIELD(plan_only), C,
@@ -303,6 +308,7 @@ static const struct {
 	[VERB_COMPILE] = { "compile", "missing model file",
 		"usage: ckc MODEL.onnx -o MODEL.so [options]\n"
 		"       ckc inspect MODEL.onnx [options]\n"
+		"       ckc advise MODEL.onnx --memory SIZE [options]\n"
 		"       ckc plan GRAPH.json --budget F [options]\n"
 		"       ckc pack BUFFERS.csv [--capacity N] -o OUT.csv\n"
 		"       ckc doctor\n"
@@ -314,6 +320,11 @@ static const struct {
 		"the exit status of a\ncompile with the same options: "
 		"dimensions to bind, parameters with reasons,\noperator "
 		"coverage, and what the export lost.\n" },
+	[VERB_ADVISE] = { "advise", "missing model file",
+		"usage: ckc advise MODEL.onnx --memory SIZE [options]\n"
+		"Lists options under which a training step fits into the "
+		"memory of a device, by\ntheir cost, each as a line to type "
+		"whose plan was made.\n" },
 	[VERB_PLAN] = { "plan", "missing graph file",
 		"usage: ckc plan GRAPH.json --budget F [options]\n"
 		"Chooses which nodes of a cost graph to keep and which to "
@@ -451,7 +462,9 @@ check_complete(const struct cli *c, FILE *err)
 	const char *missing = !c->model ? file
 		: c->verb == VERB_PACK && !c->out ? "missing -o OUT.csv"
 		: c->verb == VERB_PLAN && c->budget < 0 && c->budget_bytes < 0
-		? "missing --budget F" : NULL;
+		? "missing --budget F"
+		: c->verb == VERB_ADVISE && !c->memory
+		? "missing --memory SIZE" : NULL;
 	const char *usage = verb_row[c->verb].usage;
 
 	if (!missing && (!c->model || file))
@@ -566,7 +579,8 @@ cli_parse(struct cli *c, int argc, char **argv, Arena *arena, FILE *out,
 		} else if (c->model && c->verb == VERB_COMPILE
 		           && !strpbrk(c->model, "./")) {
 			return usage_error(err, "unknown verb: expected "
-			                   "inspect, plan, pack or doctor, "
+			                   "inspect, advise, plan, pack or "
+			                   "doctor, "
 			                   "found", c->model);
 		} else if (c->model) {
 			return usage_error(err, "expected one model file; "

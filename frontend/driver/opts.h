@@ -15,7 +15,7 @@
 #include "frontend/import/import.h"
 #include "passes/passes.h"
 
-enum ckc_verb { VERB_COMPILE, VERB_INSPECT, VERB_PLAN, VERB_PACK,
+enum ckc_verb { VERB_COMPILE, VERB_INSPECT, VERB_ADVISE, VERB_PLAN, VERB_PACK,
                 VERB_DOCTOR };
 
 enum { OPTIONS_MAX = 96, MACHINES_MAX = 8 };
@@ -44,6 +44,7 @@ struct cli {
 	/* plan: a fraction up to 1, or bytes; pack: -1 if not given */
 	double budget;
 	int64_t budget_bytes, capacity;
+	int64_t memory;                 /* advise: bytes of the device; 0 */
 	bool place;
 	int nflag;                      /* arguments to record in the plan */
 	const char *const *flag;

@@ -6,7 +6,8 @@
 int
 machine_rows(struct cli *c, struct option_spec *row, int most, Arena *a)
 {
-	const unsigned planned = 1 << VERB_COMPILE | 1 << VERB_INSPECT;
+	const unsigned planned = 1 << VERB_COMPILE | 1 << VERB_INSPECT
+		| 1 << VERB_ADVISE;
 	const unsigned built = 1 << VERB_COMPILE | 1 << VERB_DOCTOR;
 	const char *names = machines->name, *texts = machines->text;
 	int n = 1;

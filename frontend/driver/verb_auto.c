@@ -8,12 +8,10 @@
 #include "frontend/driver/host.h"
 #include "frontend/driver/load.h"
 #include "frontend/driver/outputs.h"
+#include "frontend/driver/plan_options.h"
 #include "frontend/driver/verbs.h"
 #include "frontend/driver/workers.h"
 #include "ir/base/outfile.h"
-#include "passes/explore/explore.h"
-#include "passes/report/step_report.h"
-#include "runtime/support/path.h"
 
 struct auto_driver {
 	struct cli *cli;
@@ -26,65 +24,19 @@ struct auto_driver {
 	struct auto_job *job;           /* those of this call */
 };
 
-/* ---- in a child ---- */
-
-/* Tokens of a sample, if the first input is one of ids. */
-static int64_t
-tokens_of(const Graph *g)
-{
-	const Val *v = graph_batch_input(g);
-
-	return v && dtype_info[v->dt].cls == 'i' && v->shape.rank == 2
-		? v->shape.dim[1] : 0;
-}
-
-static void
-count_flops(const Pass *p, struct auto_plan *to)
-{
-	const struct memory_report none = { 0 };
-	const Plan *plan = p->planned.plan;
-
-	to->flops = flop_report(p, plan, &none).model;
-	to->peak_flops = step_use(p, plan).peak;
-	to->tokens = tokens_of(p->planned.reference);
-}
-
+/* In a child. */
 static void
 plan_job(void *of, int i, void *result)
 {
 	struct auto_driver *d = of;
 	struct auto_job *job = result;
 	struct cli c = *d->cli;
-	struct watch watch = { .stop = d->watch->stop };
-	Diag *diag = diag_new("ckc", NULL);
-	Arena *arena = arena_new();
-	struct model_load load = { &c, arena, diag, &watch };
-	struct onnx_file *file = NULL;
-	Pass p = { .diag = diag, .opt = &c.opt, .target = c.machine->target,
-	           .keep = arena, .watch = &watch };
-	Graph *g;
 
 	(void)i;
-	c.plan_only = true;
 	c.opt = auto_configured(d->cli, &d->request, &job->config, job->budget,
-	                        arena);
-	c.opt.slim = !job->flops;
-	g = load_model(&load, &file);
-	if (g)
-		g->device = d->device;
-	if (g && explore(&p, g, NULL, NULL) && p.planned.plan
-	    && !diag_errors(diag)) {
-		auto_measure(p.planned.plan, job->config.accum, &job->plan,
-		             arena);
-		if (job->flops)
-			count_flops(&p, &job->plan);
-		return;
-	}
-	snprintf(job->plan.why, AUTO_WHY, "%s", diag_reason(diag));
-	job->plan.least = p.planned.refused ? p.planned.minimum_peak : 0;
+	                        d->arena);
+	plan_options(&c, d->device, job->flops, d->watch->stop, &job->plan);
 }
-
-/* ---- here ---- */
 
 static void
 lose_job(void *of, int i, const char *why)

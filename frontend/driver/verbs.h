@@ -17,6 +17,9 @@ bool verb_pack(const struct cli *, Arena *, Diag *);
 bool verb_auto(struct cli *, struct watch *, Arena *, Diag *,
                const char ***next, int *n);
 
+/* ckc advise MODEL.onnx --memory SIZE: options that fit, by cost. */
+bool verb_advise(struct cli *, struct watch *, Arena *, Diag *);
+
 /* ckc doctor: list tools and libraries of this machine; test whether models can
  * be compiled and trained. */
 bool verb_doctor(const struct cli *, Arena *, Diag *);

@@ -562,7 +562,7 @@ def usage(bench):
         (["pack", "b.csv"], "missing -o OUT.csv"),
         (
             ["inspct", "m.onnx"],
-            "unknown verb: expected inspect, plan, pack or doctor, found 'inspct'",
+            "unknown verb: expected inspect, advise, plan, pack or doctor, found 'inspct'",
         ),
         (["m.onnx", "n.onnx"], "expected one model file; unexpected argument 'n.onnx'"),
         (["doctor", "m.onnx"], "unexpected file"),

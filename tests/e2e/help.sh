@@ -50,13 +50,13 @@ look() {
 
 look "$2" eval predict
 grep -q "^.SH ckrun predict" "$dir/ckrun.1" || fail "ckrun.1: no predict"
-look "$1" inspect plan pack doctor
+look "$1" inspect advise plan pack doctor
 grep -q '^\.SH DESCRIPTION' "$dir/ckc.1" || fail "ckc.1: no description"
 command -v bash >/dev/null || exit 0
 cat >"$dir/try" <<E2
 . $dir/bash
 COMP_WORDS=(ckc --optimizer ada) COMP_CWORD=2; _ckc; echo "\${COMPREPLY[@]}"
-COMP_WORDS=(ckc --memory) COMP_CWORD=1; _ckc; echo "\${COMPREPLY[@]}"
+COMP_WORDS=(ckc --memory-b) COMP_CWORD=1; _ckc; echo "\${COMPREPLY[@]}"
 COMP_WORDS=(ckc insp) COMP_CWORD=1; _ckc; echo "\${COMPREPLY[@]}"
 E2
 bash "$dir/try" >"$dir/said"

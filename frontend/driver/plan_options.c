@@ -1,0 +1,58 @@
+#include "frontend/driver/plan_options.h"
+
+#include <stdio.h>
+
+#include "frontend/driver/load.h"
+#include "passes/explore/explore.h"
+#include "passes/report/step_report.h"
+
+/* Tokens of a sample, if the first input is one of ids. */
+static int64_t
+tokens_of(const Graph *g)
+{
+	const Val *v = graph_batch_input(g);
+
+	return v && dtype_info[v->dt].cls == 'i' && v->shape.rank == 2
+		? v->shape.dim[1] : 0;
+}
+
+static void
+count_flops(const Pass *p, struct auto_plan *to)
+{
+	const struct memory_report none = { 0 };
+	const Plan *plan = p->planned.plan;
+
+	to->flops = flop_report(p, plan, &none).model;
+	to->peak_flops = step_use(p, plan).peak;
+	to->tokens = tokens_of(p->planned.reference);
+}
+
+void
+plan_options(struct cli *c, const struct device_profile *device, bool flops,
+             const volatile sig_atomic_t *stop, struct auto_plan *to)
+{
+	struct watch watch = { .stop = stop };
+	Diag *diag = diag_new("ckc", NULL);
+	Arena *arena = arena_new();
+	struct model_load load = { c, arena, diag, &watch };
+	struct onnx_file *file = NULL;
+	Pass p = { .diag = diag, .opt = &c->opt, .target = c->machine->target,
+	           .keep = arena, .watch = &watch };
+	Graph *g;
+
+	c->plan_only = true;
+	c->opt.quiet = c->opt.candidate = true;
+	c->opt.slim = !flops;
+	g = load_model(&load, &file);
+	if (g)
+		g->device = device;
+	if (g && explore(&p, g, NULL, NULL) && p.planned.plan
+	    && !diag_errors(diag)) {
+		auto_measure(p.planned.plan, c->opt.grad_accum, to, arena);
+		if (flops)
+			count_flops(&p, to);
+		return;
+	}
+	snprintf(to->why, AUTO_WHY, "%s", diag_reason(diag));
+	to->least = p.planned.refused ? p.planned.minimum_peak : 0;
+}
