@@ -323,8 +323,14 @@ compile_model(struct driver *d)
 	                   d->diag)
 	    || !(c->passes
 	         ? pass_run(&d->pass, d->graph, c->passes, c->stop_after, &dump)
-	         : explore(&d->pass, d->graph, c->stop_after, &dump)))
+	         : explore(&d->pass, d->graph, c->stop_after, &dump))) {
+		if (d->pass.planned.refused && d->pass.planned.budget > 0)
+			diag_more(d->diag, "  plans that fit, with the time "
+			          "that each takes; try: %s",
+			          advise_line(c, d->pass.planned.budget,
+			                      d->arena));
 		return false;
+	}
 	if (partial && !c->dump)
 		text_print(d->graph, stdout);
 	if (watch_off(&d->watch))

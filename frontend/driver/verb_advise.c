@@ -433,6 +433,33 @@ print_others(const struct advice *d)
 
 /* ---- the verb ---- */
 
+const char *
+advise_line(const struct cli *c, int64_t memory, Arena *a)
+{
+	const char **w = arena_array(a, (size_t)c->nflag + 8, sizeof *w);
+	char **flag = arena_copy(a, c->flag, ((size_t)c->nflag + 1)
+	                                     * sizeof *flag);
+	int n = 0;
+
+	w[n++] = "ckc";
+	w[n++] = "advise";
+	w[n++] = c->model;
+	for (int i = 0; i < c->nflag; i++) {
+		const struct option_spec *row = option_find(c->row, c->nrow,
+		                                            flag[i]);
+		int first = i;
+
+		if (row && row->arg)
+			option_value(c->nflag, flag, &i);
+		if (row && row->verbs >> VERB_ADVISE & 1)
+			for (int k = first; k <= i; k++)
+				w[n++] = flag[k];
+	}
+	w[n++] = "--memory";
+	w[n++] = auto_size(memory, a);
+	return auto_line(w, n, a);
+}
+
 /* The model as imported: its device, its batch. */
 static bool
 look_at_model(struct advice *d)
@@ -467,7 +494,7 @@ plan_as_given(struct advice *d, struct remedy *r)
 	r->nline -= 4;                  /* no budget, no library */
 	one.v = r;
 	if (!workers_run(&(struct workers){ plan_remedy, lose_remedy, &one, r,
-	                                    sizeof *r, d->watch->stop }, 1))
+	                                    sizeof *r, d->watch->stop, 0 }, 1))
 		return diag_error(d->diag, "interrupted");
 	return r->plan.ok || diag_error(d->diag, "%s", r->plan.why);
 }
@@ -483,7 +510,7 @@ plan_from(struct advice *d, int first)
 	for (int i = 0; i < part.n; i++)
 		write_line(d, &part.v[i]);
 	return workers_run(&(struct workers){ plan_remedy, lose_remedy, &part,
-		part.v, sizeof *d->v, d->watch->stop }, part.n)
+		part.v, sizeof *d->v, d->watch->stop, 0 }, part.n)
 		|| diag_error(d->diag, "interrupted");
 }
 

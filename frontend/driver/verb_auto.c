@@ -11,6 +11,7 @@
 #include "frontend/driver/plan_options.h"
 #include "frontend/driver/verbs.h"
 #include "frontend/driver/workers.h"
+#include "runtime/support/now.h"
 #include "ir/base/outfile.h"
 
 struct auto_driver {
@@ -22,6 +23,7 @@ struct auto_driver {
 	const char *device_name;
 	struct auto_request request;
 	struct auto_job *job;           /* those of this call */
+	double end;                     /* of the search, by now_sec; 0: none */
 };
 
 /* In a child. */
@@ -33,6 +35,7 @@ plan_job(void *of, int i, void *result)
 	struct cli c = *d->cli;
 
 	(void)i;
+	job->late = false;
 	c.opt = auto_configured(d->cli, &d->request, &job->config, job->budget,
 	                        d->arena);
 	plan_options(&c, d->device, job->flops, d->watch->stop, &job->plan);
@@ -43,6 +46,7 @@ lose_job(void *of, int i, const char *why)
 {
 	struct auto_job *job = &((struct auto_driver *)of)->job[i];
 
+	job->late = false;
 	job->plan = (struct auto_plan){ .ok = false };
 	snprintf(job->plan.why, AUTO_WHY, "%s", why);
 }
@@ -53,9 +57,11 @@ plan_jobs(void *of, struct auto_job *job, int n)
 	struct auto_driver *d = of;
 	const struct workers w = { .work = plan_job, .lost = lose_job,
 		.of = d, .result = job, .size = sizeof *job,
-		.stop = d->watch->stop };
+		.stop = d->watch->stop, .end = d->end };
 
 	d->job = job;
+	for (int i = 0; i < n; i++)
+		job[i].late = true;
 	return workers_run(&w, n);
 }
 
@@ -87,6 +93,10 @@ refuse(const struct auto_driver *d, const struct auto_found *f)
 {
 	const struct auto_candidate *least = NULL, *c = f->candidate;
 
+	if (f->stopped)
+		return diag_error(d->diag, "--auto: no configuration was "
+			"planned within --plan-time %g; try: a longer one",
+			f->request.seconds);
 	for (int64_t i = 0; i < f->n; i++)
 		if (c[i].plan.least > 0 && !c[i].plan.at_least
 		    && (!least || c[i].plan.least < least->plan.least))
@@ -160,6 +170,7 @@ verb_auto(struct cli *c, struct watch *watch, Arena *arena, Diag *diag,
 	if (!outputs_check_report(c->json, c->model, diag) || !ask(&d))
 		return false;
 	lines.device = d.device_name;
+	d.end = c->opt.plan_sec > 0 ? now_sec() + c->opt.plan_sec : 0;
 	if (!auto_search(&d.request, plan_jobs, &d, &found,
 	                 c->opt.quiet || !isatty(2) ? NULL : stderr, arena))
 		return diag_error(diag, "interrupted");

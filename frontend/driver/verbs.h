@@ -19,6 +19,8 @@ bool verb_auto(struct cli *, struct watch *, Arena *, Diag *,
 
 /* ckc advise MODEL.onnx --memory SIZE: options that fit, by cost. */
 bool verb_advise(struct cli *, struct watch *, Arena *, Diag *);
+/* Its command line, for the model and the options of a compile. */
+const char *advise_line(const struct cli *, int64_t memory, Arena *);
 
 /* ckc doctor: list tools and libraries of this machine; test whether models can
  * be compiled and trained. */

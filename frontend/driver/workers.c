@@ -11,6 +11,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "runtime/support/now.h"
+
 enum { MOST = 8, WHY = 120 };
 
 struct child {
@@ -104,6 +106,16 @@ receive(const struct pool *p, struct child *c)
 	return n > 0 ? c->got < p->w->size : n < 0 && errno == EINTR;
 }
 
+/* Milliseconds until the end, as poll takes them. */
+static int
+time_left(const struct workers *w)
+{
+	double sec = w->end - now_sec();
+
+	return w->end <= 0 || sec > 1e6 ? -1
+		: sec <= 0 ? 0 : (int)(sec * 1e3) + 1;
+}
+
 static void
 await_any(struct pool *p)
 {
@@ -116,7 +128,7 @@ await_any(struct pool *p)
 			fd[nfd++] = (struct pollfd){ p->child[i].fd, POLLIN,
 			                             0 };
 		}
-	if (poll(fd, (nfds_t)nfd, -1) <= 0)
+	if (poll(fd, (nfds_t)nfd, time_left(p->w)) <= 0)
 		return;
 	for (int i = 0; i < nfd; i++)
 		if (fd[i].revents && !receive(p, &p->child[of[i]]))
@@ -124,9 +136,15 @@ await_any(struct pool *p)
 }
 
 static bool
-is_stopped(const struct pool *p)
+is_stopped(const struct workers *w)
 {
-	return p->w->stop && *p->w->stop;
+	return w->stop && *w->stop;
+}
+
+static bool
+is_over(const struct workers *w)
+{
+	return is_stopped(w) || time_left(w) == 0;
 }
 
 static void
@@ -171,11 +189,11 @@ workers_run(const struct workers *w, int n)
 		.n = cores < 1 ? 1 : cores > MOST ? MOST : (int)cores };
 	int next = 0;
 
-	while (!is_stopped(&p) && (next < n || any_runs(&p))) {
+	while (!is_over(w) && (next < n || any_runs(&p))) {
 		next = start_free(&p, next, n);
 		if (any_runs(&p))
 			await_any(&p);
 	}
 	end_all(&p);
-	return !is_stopped(&p);
+	return !is_stopped(w);
 }

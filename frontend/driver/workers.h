@@ -15,6 +15,9 @@ struct workers {
 	void *result;                   /* n of them, of `size` bytes each */
 	size_t size;
 	const volatile sig_atomic_t *stop;      /* not 0: end; NULL: never */
+	double end;                     /* by now_sec: children are ended, and
+	                                 * results stay as they were;
+	                                 * 0: never */
 };
 
 /* Do n pieces of work, at most as many at once as there are processors.  False:

@@ -53,7 +53,8 @@ struct auto_request {
 	                                 * measured */
 	bool may_reorder;               /* a budget may bring updates into
 	                                 * backward */
-	double seconds;                 /* limit of the search; 0: none */
+	double seconds;                 /* limit of the search, which the
+	                                 * planner keeps, too; 0: none */
 };
 
 enum { AUTO_WHY = 300 };
@@ -72,7 +73,8 @@ struct auto_plan {
 	double busiest;                 /* of computation without recomputation,
 	                                 * or of the transfers of one lane */
 	double micro_sec, update_sec;   /* of computation alone: one
-	                                 * micro-batch, the update */
+	                                 * micro-batch, the update; */
+	double micro_shown;             /* one micro-batch with transfers */
 	double sent, swapped;           /* bytes between ranks; to and from host
 	                                 * memory */
 	int64_t peak, resident, host;   /* bytes of a rank */
@@ -97,6 +99,7 @@ struct auto_job {
 	bool budget;                    /* plan within the budget */
 	bool flops;                     /* flops, peak_flops and tokens are
 	                                 * wanted */
+	bool late;                      /* there was no time for an answer */
 	struct auto_plan plan;          /* the answer */
 };
 

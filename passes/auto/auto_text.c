@@ -47,17 +47,15 @@ print_counts(const struct auto_found *f, const struct auto_lines *l, FILE *out,
 		auto_size(r->budget, a)) : "";
 
 	fprintf(out, "%s: %lld x %s%s, %lld samples a step\n"
-	        "%lld configurations: %lld planned, %lld slower by their lower "
-	        "bound, %lld refused\n", l->model, (long long)r->devices,
-	        l->device, budget, (long long)r->samples, (long long)f->n,
+	        "%lld configurations: %lld planned, %lld refused, %lld %s\n",
+	        l->model, (long long)r->devices, l->device, budget,
+	        (long long)r->samples, (long long)f->n,
 	        (long long)count_state(f, AUTO_PLANNED, AUTO_PLANNED),
+	        (long long)count_state(f, AUTO_REFUSED, AUTO_REFUSED),
 	        (long long)(count_state(f, AUTO_OPEN, AUTO_BOUND)
 	                    + count_state(f, AUTO_SAME, AUTO_SAME)),
-	        (long long)count_state(f, AUTO_REFUSED, AUTO_REFUSED));
-	if (f->stopped)
-		fprintf(out, "the search stopped after --plan-time %g: a "
-		        "configuration that was not planned may be faster\n",
-		        r->seconds);
+	        f->stopped ? "not planned, which may be faster: the search "
+	        "stopped after --plan-time" : "slower by their lower bound");
 }
 
 static void

@@ -100,8 +100,8 @@ auto_measure(const Plan *p, int64_t accum, struct auto_plan *r, Arena *a)
 	for (int i = 0; i < LANES; i++)
 		r->busiest = lane[i] > r->busiest ? lane[i] : r->busiest;
 	r->sec = lane_sec(p, false, a);
-	if (accum > 1)
-		r->sec += (times - 1) * lane_sec(p, true, a);
+	r->micro_shown = lane_sec(p, true, a);
+	r->sec += (times - 1) * r->micro_shown;
 	r->peak = p->sum.peak;
 	r->resident = p->sum.resident;
 	r->host = p->sum.host;

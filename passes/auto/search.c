@@ -5,9 +5,13 @@
  *         the best SHOWN.  A plan without a budget is a bound itself, as a
  *         budget adds recomputation or waits; but where it may also bring
  *         updates into backward, only its busiest lane is
- * bound   of a micro-batch and the update on one device, which nothing is
- *         waited for: ranks share them, replicas the update with ZeRO
- * exact   if the seconds of an op fall at most in proportion to its share
+ * bound   first of a micro-batch and the update on one device: ranks share
+ *         them without any loss, replicas the update with ZeRO.  Then of a
+ *         family, configurations that differ only in replicas, ZeRO and the
+ *         number of micro-batches: its micro-batch without replicas, with the
+ *         transfers of its ranks
+ * exact   if the seconds of an op fall at most in proportion to its share, and
+ *         replicas do not help ranks to hide their transfers
  * repeats candidates are planned in waves of one size, so that the answer does
  *         not depend on how many run at once
  */
@@ -24,9 +28,10 @@ enum { WAVE = 8, SHOWN = 11, LEAST = 2 };
 /* Seconds before progress is reported. */
 static const double QUIET = 2;
 
-/* A batch on one device, without a budget. */
-struct base {
-	int64_t batch;
+/* Configurations with the same micro-batch on the same ranks. */
+struct family {
+	struct auto_config config;      /* one micro-batch, one replica */
+	bool known;                     /* `plan` is that without a budget */
 	struct auto_plan plan;
 };
 
@@ -35,88 +40,157 @@ struct search {
 	AutoPlanner *planner;
 	void *of;
 	struct auto_found *found;
-	struct base *base;
-	int64_t nbase;
+	struct family *family;
+	int64_t nfamily;
+	int64_t *of_candidate;          /* family */
 	double began;
 	FILE *progress;
 	Arena *arena;
 };
 
-static const struct base *
-find_base(const struct search *s, int64_t batch)
+/* ---- families ---- */
+
+static bool
+is_of_family(const struct auto_config *f, const struct auto_config *c)
 {
-	for (int64_t i = 0; i < s->nbase; i++)
-		if (s->base[i].batch == batch)
-			return &s->base[i];
-	return NULL;
+	return f->tp == c->tp && f->sp == c->sp && f->halves == c->halves
+		&& f->batch == c->batch;
 }
 
+/* Candidates of a family mostly stand side by side. */
+static int64_t
+family_of(struct search *s, const struct auto_config *c)
+{
+	int64_t i = s->nfamily;
+
+	while (i > 0 && !is_of_family(&s->family[i - 1].config, c))
+		i--;
+	if (i > 0)
+		return i - 1;
+	s->family[s->nfamily].config = (struct auto_config){ .tp = c->tp,
+		.dp = 1, .batch = c->batch, .accum = 1, .sp = c->sp,
+		.halves = c->halves };
+	return s->nfamily++;
+}
+
+/* One device has a family for each batch, even if all candidates shard. */
 static void
-list_bases(struct search *s)
+list_families(struct search *s)
 {
 	const struct auto_found *f = s->found;
 
-	s->base = arena_array(s->arena, (size_t)f->n + 1, sizeof *s->base);
-	for (int64_t i = 0; i < f->n; i++)
-		if (!find_base(s, f->candidate[i].config.batch))
-			s->base[s->nbase++].batch =
-				f->candidate[i].config.batch;
+	s->family = arena_array(s->arena, 2 * (size_t)f->n + 1,
+	                        sizeof *s->family);
+	s->of_candidate = arena_array(s->arena, (size_t)f->n + 1,
+	                              sizeof *s->of_candidate);
+	for (int64_t i = 0; i < f->n; i++) {
+		const struct auto_config *c = &f->candidate[i].config;
+		const struct auto_config one = { .tp = 1, .batch = c->batch };
+
+		family_of(s, &one);
+		s->of_candidate[i] = family_of(s, c);
+	}
 }
 
+/* On one device, for all batches. */
 static bool
-plan_bases(struct search *s)
+plan_batches(struct search *s)
 {
-	struct auto_job *job = arena_array(s->arena, (size_t)s->nbase + 1,
+	struct auto_job *job = arena_array(s->arena, (size_t)s->nfamily + 1,
 	                                   sizeof *job);
 	struct auto_found *f = s->found;
+	int n = 0, k = 0;
 
-	for (int64_t i = 0; i < s->nbase; i++)
-		job[i] = (struct auto_job){ .flops = true, .config = {
-			.tp = 1, .dp = 1, .accum = 1,
-			.batch = s->base[i].batch } };
-	if (!s->planner(s->of, job, (int)s->nbase))
+	for (int64_t i = 0; i < s->nfamily; i++)
+		if (s->family[i].config.tp == 1)
+			job[n++] = (struct auto_job){ .flops = true,
+				.config = s->family[i].config };
+	if (!s->planner(s->of, job, n))
 		return false;
-	f->nplan += s->nbase;
-	for (int64_t i = 0; i < s->nbase; i++) {
-		const struct auto_plan *p = &job[i].plan;
+	f->nplan += n;
+	for (int64_t i = 0; i < s->nfamily; i++) {
+		struct family *own = &s->family[i];
 
-		s->base[i].plan = *p;
-		if (p->ok && f->flops <= 0) {
-			f->flops = p->flops / (double)s->base[i].batch;
-			f->peak_flops = p->peak_flops;
-			f->tokens = p->tokens;
+		if (own->config.tp > 1)
+			continue;
+		own->plan = job[k].plan;
+		if (job[k++].late)
+			snprintf(own->plan.why, AUTO_WHY, "it was not planned "
+			         "within --plan-time");
+		own->known = true;
+		if (own->plan.ok && f->flops <= 0) {
+			f->flops = own->plan.flops / (double)own->config.batch;
+			f->peak_flops = own->plan.peak_flops;
+			f->tokens = own->plan.tokens;
 		}
 	}
 	return true;
 }
 
+/* The update's share of what it takes on one replica. */
 static double
-bound_of(const struct search *s, const struct auto_config *c,
-         const struct auto_plan *base)
+update_bound(const struct search *s, const struct auto_config *c, double sec)
 {
 	int64_t group = !c->zero ? 1 : c->zero_group ? c->zero_group : c->dp;
 
-	if (!s->r->in_proportion && (c->tp > 1 || group > 1))
-		return 0;
-	return ((double)c->accum * base->micro_sec
-	        + base->update_sec / (double)group) / (double)c->tp;
+	return group == 1 ? sec : s->r->in_proportion ? sec / (double)group : 0;
 }
 
-/* What cannot be planned on one device cannot be planned on several. */
+/* By the family of one device. */
+static double
+bound_by_batch(const struct search *s, const struct auto_config *c,
+               const struct auto_plan *one)
+{
+	if (!s->r->in_proportion && c->tp > 1)
+		return 0;
+	return ((double)c->accum * one->micro_sec
+	        + update_bound(s, c, one->update_sec)) / (double)c->tp;
+}
+
+static void
+raise_bound(struct auto_candidate *c, double bound)
+{
+	c->bound = bound > c->bound ? bound : c->bound;
+}
+
+/* What cannot be planned without replicas cannot be planned with them. */
+static void
+take_family(struct search *s, int64_t family)
+{
+	const struct auto_plan *p = &s->family[family].plan;
+
+	for (int64_t i = 0; i < s->found->n; i++) {
+		struct auto_candidate *c = &s->found->candidate[i];
+
+		if (s->of_candidate[i] != family || c->state != AUTO_OPEN)
+			continue;
+		if (p->ok) {
+			raise_bound(c, (double)c->config.accum * p->micro_shown
+			            + update_bound(s, &c->config,
+			                           p->update_sec));
+			continue;
+		}
+		c->state = AUTO_REFUSED;
+		c->plan = *p;
+	}
+}
+
 static void
 set_bounds(struct search *s)
 {
 	for (int64_t i = 0; i < s->found->n; i++) {
 		struct auto_candidate *c = &s->found->candidate[i];
-		const struct base *b = find_base(s, c->config.batch);
+		const struct auto_config one = { .tp = 1,
+			.batch = c->config.batch };
+		const struct auto_plan *p =
+			&s->family[family_of(s, &one)].plan;
 
-		if (b->plan.ok) {
-			c->bound = bound_of(s, &c->config, &b->plan);
-			continue;
-		}
-		c->state = AUTO_REFUSED;
-		c->plan = b->plan;
+		if (p->ok)
+			raise_bound(c, bound_by_batch(s, &c->config, p));
 	}
+	for (int64_t i = 0; i < s->nfamily; i++)
+		if (s->family[i].known)
+			take_family(s, i);
 }
 
 /* ---- the order ---- */
@@ -217,12 +291,27 @@ follow_without(const struct search *s, struct auto_candidate *c)
 		refuse_if_small(s, c, w->plan.least - w->plan.states, 0);
 }
 
+/* What a wave plans. */
+struct item {
+	struct auto_candidate *candidate;       /* NULL: */
+	int64_t family;
+};
+
+static bool
+is_in_wave(const struct item *wave, int n, int64_t family)
+{
+	for (int i = 0; i < n; i++)
+		if (!wave[i].candidate && wave[i].family == family)
+			return true;
+	return false;
+}
+
 static int
-next_wave(struct search *s, struct auto_candidate *wave[WAVE], Arena *a)
+next_wave(struct search *s, struct item wave[WAVE], Arena *a)
 {
 	double below = cutoff(s, a);
-	int64_t n;
 	struct auto_candidate **v;
+	int64_t n;
 	int k = 0;
 
 	for (int64_t i = 0; i < s->found->n; i++) {
@@ -233,9 +322,16 @@ next_wave(struct search *s, struct auto_candidate *wave[WAVE], Arena *a)
 	}
 	v = pick(s->found, AUTO_OPEN, AUTO_BOUND, &n, a);
 	qsort(v, (size_t)n, sizeof *v, by_bound);
-	for (int64_t i = 0; i < n && k < WAVE && v[i]->bound < below; i++)
-		if (v[i]->without < 0 || v[i]->state == AUTO_BOUND)
-			wave[k++] = v[i];
+	for (int64_t i = 0; i < n && k < WAVE && v[i]->bound < below; i++) {
+		int64_t family = s->of_candidate[v[i] - s->found->candidate];
+
+		if (v[i]->without >= 0 && v[i]->state == AUTO_OPEN)
+			continue;
+		if (s->family[family].known)
+			wave[k++] = (struct item){ v[i], family };
+		else if (!is_in_wave(wave, k, family))
+			wave[k++] = (struct item){ NULL, family };
+	}
 	return k;
 }
 
@@ -261,7 +357,7 @@ take_answer(const struct search *s, struct auto_candidate *c,
 			? p->busiest : p->sec;
 
 		c->state = AUTO_BOUND;
-		c->bound = least > c->bound ? least : c->bound;
+		raise_bound(c, least);
 		refuse_if_small(s, c, p->needs, p->states);
 	}
 }
@@ -283,19 +379,33 @@ report_progress(const struct search *s, bool end)
 }
 
 static bool
-run_wave(struct search *s, struct auto_candidate **wave, int n)
+run_wave(struct search *s, const struct item *wave, int n)
 {
 	struct auto_job job[WAVE] = { 0 };
 
 	for (int i = 0; i < n; i++) {
-		job[i].config = wave[i]->config;
-		job[i].budget = wave[i]->state == AUTO_BOUND;
+		const struct auto_candidate *c = wave[i].candidate;
+
+		job[i].config = c ? c->config
+			: s->family[wave[i].family].config;
+		job[i].budget = c && c->state == AUTO_BOUND;
 	}
 	if (!s->planner(s->of, job, n))
 		return false;
 	s->found->nplan += n;
-	for (int i = 0; i < n; i++)
-		take_answer(s, wave[i], &job[i]);
+	for (int i = 0; i < n; i++) {
+		if (job[i].late) {
+			s->found->stopped = true;
+			continue;
+		}
+		if (wave[i].candidate) {
+			take_answer(s, wave[i].candidate, &job[i]);
+			continue;
+		}
+		s->family[wave[i].family].plan = job[i].plan;
+		s->family[wave[i].family].known = true;
+		take_family(s, wave[i].family);
+	}
 	report_progress(s, false);
 	return true;
 }
@@ -317,7 +427,8 @@ by_least(const void *a, const void *b)
 static bool
 plan_least(struct search *s)
 {
-	struct auto_candidate *wave[WAVE], **v;
+	struct item wave[WAVE];
+	struct auto_candidate **v;
 	int64_t n;
 	int k = 0;
 
@@ -329,7 +440,7 @@ plan_least(struct search *s)
 		if (!v[i]->plan.at_least)
 			continue;
 		v[i]->state = AUTO_BOUND;
-		wave[k++] = v[i];
+		wave[k++] = (struct item){ .candidate = v[i] };
 	}
 	return k == 0 || run_wave(s, wave, k);
 }
@@ -362,14 +473,14 @@ auto_search(const struct auto_request *r, AutoPlanner *planner, void *of,
 	struct search s = { .r = r, .planner = planner, .of = of,
 		.found = found, .began = now_sec(), .progress = progress,
 		.arena = a };
-	struct auto_candidate *wave[WAVE];
+	struct item wave[WAVE];
 	bool ok;
 	int n;
 
 	*found = (struct auto_found){ .request = *r };
 	found->candidate = auto_candidates(r, &found->n, a);
-	list_bases(&s);
-	ok = plan_bases(&s);
+	list_families(&s);
+	ok = plan_batches(&s);
 	if (ok)
 		set_bounds(&s);
 	while (ok) {
@@ -377,12 +488,12 @@ auto_search(const struct auto_request *r, AutoPlanner *planner, void *of,
 
 		n = next_wave(&s, wave, scratch);
 		arena_free(scratch);
-		found->stopped = n > 0 && is_late(&s);
+		found->stopped |= n > 0 && is_late(&s);
 		if (n == 0 || found->stopped)
 			break;
 		ok = run_wave(&s, wave, n);
 	}
-	ok = ok && plan_least(&s);
+	ok = ok && (found->stopped || plan_least(&s));
 	report_progress(&s, true);
 	order_planned(&s);
 	return ok;

@@ -26,6 +26,11 @@ GPT = os.path.join(ck.MODELS, "gpt2-dynamo-dyn.onnx")
 FLAGS = ["--dim", "seq=12", "--dim", "batch=4", "--device", "H100"]
 
 
+def least_of(done):
+    found = ck.ERRORS.search(done.stderr)
+    return int(found[1]) if found else 0
+
+
 class Test(ck.Bench):
     def plan(self, *words):
         out = self.path("one.json")
@@ -118,6 +123,15 @@ class Test(ck.Bench):
         text = self.advice("20KiB", 1)
         self.check("    ckc" not in text, text)
         self.needs(text)
+        refused = [GPT, *FLAGS, "--optimizer", "sgd", "--memory-budget"]
+        least = least_of(self.ckc(*refused, "20KiB"))
+        done = self.ckc(*refused, f"{least * 9 // 10}B")
+        line = re.search(r"try: (ckc advise .*)$", done.stderr, re.M)
+        if self.check(line, f"no advice: {done.stderr}"):
+            words = shlex.split(line[1])[1:]
+            self.check(words[1:2] == [GPT] and words[-2] == "--memory", f"{words}")
+            self.check("sgd" in words, f"{words}: an option is lost")
+            self.must(self.ckc(*words), f"{words}")
         for args, word, status in (
             ([GPT], "missing --memory SIZE", 2),
             ([GPT, "--memory", "0"], "expected a size", 2),

@@ -347,6 +347,7 @@ class Test(ck.Bench):
                 at = self.write("faster.json", more)
                 rows.append((f"links x {times}", self.seconds(what, "mlp", 8, "--device", at)))
             self.falls(f"{what}, links", rows)
+            print(f"{what}: {self.failed} failed", flush=True)
 
     def write(self, name, what):
         with open(self.path(name), "w", encoding="utf-8") as f:
@@ -377,6 +378,7 @@ class Test(ck.Bench):
             (gpt, [*ask, "--dim", "nothing=?", *seq], "no such dim"),
             (gpt, ["--dim", "batch=?", *seq], "expected a size, or --auto"),
             (unet, [*ask[:-1], 9], "axis 0 of input", "try: --global-batch 10"),
+            (gpt, [*seq, *ask, "--plan-time", "0.001"], "within --plan-time", "a longer one"),
             (unet, [*ask, "--dp", 8, "--devices", 8], "no configuration has the options given"),
         ):
             done = self.ckc(model, *flags, "--json", "no.json", "-o", "no.so")

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "frontend/driver/workers.h"
+#include "runtime/support/now.h"
 
 enum { N = 20, KILLED = 7, ENDED = 11 };
 
@@ -54,7 +55,7 @@ static void
 test_results(void **state)
 {
 	static struct pieces p;
-	const struct workers w = { square, lose, &p, p.r, sizeof *p.r, NULL };
+	const struct workers w = { square, lose, &p, p.r, sizeof *p.r, NULL, 0 };
 
 	(void)state;
 	for (int i = 0; i < N; i++)
@@ -75,11 +76,36 @@ test_interrupted(void **state)
 {
 	static struct pieces p;
 	volatile sig_atomic_t stop = 1;
-	const struct workers w = { square, lose, &p, p.r, sizeof *p.r, &stop };
+	const struct workers w = { square, lose, &p, p.r, sizeof *p.r, &stop, 0 };
 
 	(void)state;
 	assert_false(workers_run(&w, N));
 	assert_int_equal(p.lost[0], 0);
+}
+
+static void
+sleep_or_square(void *of, int i, void *result)
+{
+	if (i % 2)
+		sleep(60);
+	square(of, i, result);
+}
+
+static void
+test_late(void **state)
+{
+	static struct pieces p;
+	const struct workers w = { sleep_or_square, lose, &p, p.r, sizeof *p.r,
+	                           NULL, now_sec() + 1 };
+	double began = now_sec();
+
+	(void)state;
+	p.r[0].in = 5;
+	assert_true(workers_run(&w, 4));
+	assert_true(now_sec() - began < 30);
+	assert_int_equal(p.r[0].out, 25);
+	assert_int_equal(p.r[1].out, 0);
+	assert_int_equal(p.lost[1], 0);
 }
 
 int
@@ -88,6 +114,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_results),
 		cmocka_unit_test(test_interrupted),
+		cmocka_unit_test(test_late),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
