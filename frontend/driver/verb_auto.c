@@ -165,9 +165,13 @@ verb_auto(struct cli *c, struct watch *watch, Arena *arena, Diag *diag,
 	struct auto_found found;
 	struct auto_lines lines = { .model = c->model };
 	FILE *out = c->json && outfile_is_stdout(c->json) ? stderr : stdout;
+	struct outputs files = { 0 };
 
+	if (c->out)
+		files = outputs_name(c->model, c->out, arena);
+	files.json = c->json;
 	diag_file(diag, c->model);
-	if (!outputs_check_report(c->json, c->model, diag) || !ask(&d))
+	if (!outputs_check(&files, c->model, NULL, diag) || !ask(&d))
 		return false;
 	lines.device = d.device_name;
 	d.end = c->opt.plan_sec > 0 ? now_sec() + c->opt.plan_sec : 0;
