@@ -65,8 +65,12 @@ is_transfer_node(const Node *n)
 /* The placement of the sharded side of a collective; without one, a placement
  * that has no row. */
 static Placement
-collective_placement(const Node *n)
+collective_placement(const Graph *g, const Node *n)
 {
+	if (n->op == OP_GATHER_ROWS)
+		return placement_dim(0, g->val[n->out[0]].shape.dim[0]);
+	if (n->op == OP_SUM_ROWS)
+		return placement_dim(0, g->val[n->in[0]].shape.dim[0]);
 	return n->op == OP_ALL_REDUCE || op_info[n->op].flags & F_HOST
 		? (Placement){ .kind = PLACEMENT_REPLICATE }
 		: placement_of_attr(n);
@@ -98,7 +102,7 @@ rank_tables_collect(struct rank_tables *r, Arena *a,
 
 		if (!is_transfer_node(n))
 			continue;
-		from = collective_placement(n);
+		from = collective_placement(p->g, n);
 		to = result_placement(n);
 		add_placement(r, a, &from);
 		add_placement(r, a, &to);
@@ -182,6 +186,8 @@ collective_text(Op op)
 		[OP_OWN_GRAD] = "CKR_LOCAL_SHARD_GRAD",
 		[OP_GATHER_INTO] = "CKR_ALL_GATHER",
 		[OP_GATHER_PIECES] = "CKR_ALL_GATHER",
+		[OP_GATHER_ROWS] = "CKR_ALL_GATHER",
+		[OP_SUM_ROWS] = "CKR_REDUCE_SCATTER",
 		[OP_FETCH] = "CKR_FETCH",
 		[OP_OFFLOAD] = "CKR_OFFLOAD",
 		[OP_OFFLOAD_INTO] = "CKR_OFFLOAD",
@@ -217,7 +223,7 @@ rank_tables_emit_comm(struct out *o, const struct rank_tables *r,
 		if (!n++)
 			out_put(o, "\nstatic const struct ckr_comm comm%d[] "
 			        "= {\n", which);
-		from = collective_placement(node);
+		from = collective_placement(p->g, node);
 		to = result_placement(node);
 		out_put(o, "\t{ %s, %s, %d, %s, %s, %" PRId64 ", %d },\n",
 		        collective_text(node->op), axis[node_group(node)],

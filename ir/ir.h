@@ -229,13 +229,16 @@ typedef struct {
 	int64_t segment[MAX_RANK];
 } Placement;
 
-/* What is sharded over replicas (ZeRO): how a rank would have it otherwise.
+/* What is sharded over replicas: how a rank would have it otherwise.
  * Those elements, in row-major order and merged, are divided into a shard for
  * every replica, of equal extent, rounded up: the last is padded with zeros.
- * All dims of a shard but the last are 1. */
+ * All dims of a shard but the last are 1 (ZeRO).  rows: each shard has an equal
+ * number of rows along dim 0, with the other dims and the placement of the
+ * whole, and ops read it as it is (experts). */
 struct replica_shard {
 	Shape shape;
 	Placement placement;            /* Replicate if the value is whole */
+	bool rows;
 };
 
 /* Whether an output has a row for each sample, along its first dim, that

@@ -233,6 +233,13 @@ placement_over_replicas(const Shape *s)
 }
 
 Placement
+shard_over_replicas(const struct replica_shard *s)
+{
+	return s->rows ? placement_dim(0, s->shape.dim[0])
+		: placement_over_replicas(&s->shape);
+}
+
+Placement
 placement_of_shard(const Placement *of, int64_t ranks, const Shape *shard)
 {
 	int last = shard->rank - 1;

@@ -35,6 +35,8 @@ Shape placement_whole(const Placement *, const Shape *local);
 Shape val_whole(const Val *);
 /* How a rank's value is sharded over replicas. */
 Placement placement_over_replicas(const Shape *);
+/* The same, by rows or merged. */
+Placement shard_over_replicas(const struct replica_shard *);
 /* The same without the last but (back - 1) dim; replicated if that was
  * sharded. */
 Placement placement_without_dim(const Placement *, int rank, int back);

@@ -114,6 +114,8 @@ struct options {
 	                                 * micro-batches (2), parameters (3) */
 	int64_t zero_group;             /* ... of so many replicas side by side;
 	                                 * 0: of all */
+	int64_t ep;                     /* replicas side by side that share the
+	                                 * experts; 0: each has all */
 	bool sp;                        /* ranks shard rows between products */
 	int nshard;
 	struct shard_constraint *shard;

@@ -5,6 +5,7 @@
 #include "passes/account/account.h"
 #include "passes/canon/canon.h"
 #include "passes/data_parallel/data_parallel.h"
+#include "passes/expert_parallel/expert_parallel.h"
 #include "passes/fold/fold.h"
 #include "passes/frozen/frozen.h"
 #include "passes/fuse/fuse.h"
@@ -54,6 +55,8 @@ const struct pass_info pass_table[] = {
 	  "split the batch over replicas (--dp)" },
 	{ "shard", pass_shard, P_CANON, P_SHARD, LATE,
 	  "shard the graph over ranks (--tp)" },
+	{ "experts", pass_experts, P_CANON, 0, LATE,
+	  "share experts out to replicas (--ep)" },
 	{ "autodiff", pass_autodiff, P_CANON | P_LOSS, P_BWD, LATE,
 	  "append the backward graph" },
 	{ "optim", pass_optim, P_BWD, P_UPD, LATE,

@@ -3,8 +3,8 @@
 #include "codegen/cpu/tile.h"
 
 static bool
-emit_experts(struct emit *e, const Node *n, struct expert_tile t, bool tb,
-             const char *call)
+emit_experts(struct emit *e, const Node *n, struct expert_tile t, int64_t all,
+             bool tb, const char *call)
 {
 	const Val *x = emit_in(e, n, 0), *idx = emit_in(e, n, 2);
 
@@ -17,6 +17,7 @@ emit_experts(struct emit *e, const Node *n, struct expert_tile t, bool tb,
 	out_line(e->out, "const struct ckr_experts c1 = {");
 	EMIT_MEMBERS(e, "n experts inner width", x->shape.dim[0], t.experts,
 	             t.inner, t.width);
+	emit_own_experts(e, t.experts, all);
 	out_line(e->out, ".tb = %d, .type = %s, .idx_bytes = %d,", tb,
 	         tables_dtype(x->dt), dtype_info[idx->dt].nbytes);
 	EMIT_MEMBERS(e, "rows cols depth", t.tile.rows, t.tile.cols,
@@ -31,12 +32,13 @@ bool
 cpu_expert_matmul(struct emit *e, const Node *n)
 {
 	return emit_experts(e, n, tile_expert_matmul(e->g, n, e->threads),
+	                    n->attr.EXPERT_MATMUL.all,
 	                    n->attr.EXPERT_MATMUL.tb, "ckr_expert_matmul");
 }
 
 bool
 cpu_expert_dw(struct emit *e, const Node *n)
 {
-	return emit_experts(e, n, tile_expert_dw(e->g, n, e->threads), false,
-	                    "ckr_expert_dw");
+	return emit_experts(e, n, tile_expert_dw(e->g, n, e->threads),
+	                    n->attr.EXPERT_DW.all, false, "ckr_expert_dw");
 }

@@ -28,7 +28,7 @@ cuda_work_expert_dw(const Graph *g, const Node *n, int threads)
 
 static bool
 emit_expert_product(struct emit *e, const Node *n, int64_t experts,
-                    int64_t width, bool tb, const char *call)
+                    int64_t all, int64_t width, bool tb, const char *call)
 {
 	const Val *x = emit_in(e, n, 0), *idx = emit_in(e, n, 2);
 
@@ -41,6 +41,7 @@ emit_expert_product(struct emit *e, const Node *n, int64_t experts,
 	out_line(e->out, "const struct ckr_experts c1 = {");
 	EMIT_MEMBERS(e, "n experts inner width", x->shape.dim[0], experts,
 	             x->shape.dim[1], width);
+	emit_own_experts(e, experts, all);
 	EMIT_MEMBERS(e, "tb idx_bytes", tb, dtype_info[idx->dt].nbytes);
 	out_line(e->out, "};");
 	emit_line(e, n, "%s(&c1, $o0, $i0, $i1, p[2], $w, env);", call);
@@ -53,7 +54,8 @@ cuda_expert_matmul(struct emit *e, const Node *n)
 	const Shape *w = &emit_in(e, n, 1)->shape;
 	bool tb = n->attr.EXPERT_MATMUL.tb;
 
-	return emit_expert_product(e, n, w->dim[0], w->dim[tb ? 1 : 2], tb,
+	return emit_expert_product(e, n, w->dim[0], n->attr.EXPERT_MATMUL.all,
+	                           w->dim[tb ? 1 : 2], tb,
 	                           "ckr_expert_matmul");
 }
 
@@ -61,6 +63,7 @@ bool
 cuda_expert_dw(struct emit *e, const Node *n)
 {
 	return emit_expert_product(e, n, n->attr.EXPERT_DW.experts,
+	                           n->attr.EXPERT_DW.all,
 	                           emit_in(e, n, 1)->shape.dim[1], false,
 	                           "ckr_expert_dw");
 }

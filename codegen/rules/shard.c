@@ -8,10 +8,20 @@ bool
 emit_comm(struct emit *e, const Node *n)
 {
 	DType dt = emit_in(e, n, 0)->dt;
-	bool adds = n->op == OP_ALL_REDUCE || n->op == OP_REDUCE_SCATTER;
+	bool adds = n->op == OP_ALL_REDUCE || n->op == OP_REDUCE_SCATTER
+		|| n->op == OP_SUM_ROWS;
 
 	return !adds || dtype_info[dt].cls == 'f' || dt == DT_I64
 		|| dt == DT_I32 || emit_unsupported(e, n, dt);
+}
+
+const char *
+emit_shard_number(struct emit *e)
+{
+	return e->g->zero_group
+		? arena_printf(e->arena, "(env->replica %% %lldu)",
+		               (long long)e->g->zero_group)
+		: "env->replica";
 }
 
 long long
@@ -33,4 +43,13 @@ emit_part(struct emit *e, const Val *v, int axis, int64_t whole)
 	else
 		out_line(e->out, "const struct ckr_part part = { %lld, 0, "
 		         "%lld };", n, n);
+}
+
+void
+emit_own_experts(struct emit *e, int64_t experts, int64_t all)
+{
+	out_line(e->out, ".all = %lld, .first = %lld * (int64_t)%s,",
+	         (long long)(all ? all : experts),
+	         all ? (long long)experts : 0,
+	         all ? emit_shard_number(e) : "0");
 }

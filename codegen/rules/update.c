@@ -16,16 +16,6 @@ rounding_stream(const struct emit *e, ValId updated)
 	return n;
 }
 
-/* Which shard of a whole this replica has. */
-static const char *
-shard_number(struct emit *e)
-{
-	return e->g->zero_group
-		? arena_printf(e->arena, "(env->replica %% %lldu)",
-		               (long long)e->g->zero_group)
-		: "env->replica";
-}
-
 /* Declare "shard": how a rank's shard of v, or a replica's shard of that, lies
  * in the whole. */
 static void
@@ -42,7 +32,8 @@ emit_shard(struct emit *e, const Val *v)
 	nshard = e->g->ranks > 0 ? e->g->ranks / s.replication : 1;
 	out_line(e->out, "const struct ckr_shard shard = {");
 	out_line(e->out, ".first = %lld * (int64_t)%s,",
-	         v->shard ? (long long)val_nelem(v) : 0LL, shard_number(e));
+	         v->shard ? (long long)val_nelem(v) : 0LL,
+	         emit_shard_number(e));
 	out_line(e->out, ".shard = env->rank / %lld, .inner = %lld, "
 	         ".local = %lld,", (long long)s.replication,
 	         (long long)shape_span(shape, s.axis + 1, shape->rank),
@@ -244,7 +235,7 @@ emit_factors(struct emit *e, const Val *v, int64_t decay)
 	         (long long)shape_span(&s, 0, s.rank - 2),
 	         (long long)s.dim[s.rank - 2], (long long)s.dim[s.rank - 1]);
 	out_line(e->out, ".first = %lld * (int64_t)%s, .n = %lld,",
-	         v->shard && r >= 2 ? (long long)n : 0LL, shard_number(e),
+	         v->shard && r >= 2 ? (long long)n : 0LL, emit_shard_number(e),
 	         (long long)n);
 	out_line(e->out, ".all_rows = %lld, .all_cols = %lld, .all = %lld,",
 	         r < 2 ? 1LL : (long long)whole.dim[r - 2],

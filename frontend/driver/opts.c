@@ -221,6 +221,12 @@ static const struct option_spec table[] = {
 	  "those of a node, instead of over all; gradients are also summed "
 	  "over these groups (default: all replicas)",
 	  FROM_TO(2, GROUP_MAX) },
+	{ "ep", "E", G_TARGET, set_whole, FIELD(opt.ep), CI,
+	  "share the experts of mixtures out to every E replicas side by side "
+	  "(expert parallelism); each computes its experts for the tokens of "
+	  "all E; needs --dp N, which E divides; with --zero, E is also the "
+	  "--zero-group (default: each replica has all experts)",
+	  FROM_TO(1, GROUP_MAX) },
 	{ "halves", "auto|on|off", G_TARGET, set_word, FIELD(opt.halves), CA,
 	  "run the two halves of a batch side by side: one computes while the "
 	  "other waits for ranks; auto: if that makes a step faster (default: "
@@ -510,6 +516,38 @@ check_zero_group(struct cli *c, FILE *err)
 	return 2;
 }
 
+/* The replicas that share experts are a zero group: --ep E is --zero-group E.
+ */
+static int
+check_ep(struct cli *c, FILE *err)
+{
+	long long ep = c->opt.ep, dp = c->opt.dp, group = c->opt.zero_group;
+	long long near = dp > 0 && ep > 1 ? nearest_divisor(dp, ep) : 0;
+
+	if (ep < 2)
+		return CLI_GO;
+	if (dp <= 0)
+		fprintf(err, "ckc: --ep %lld: expected --dp N, the number of "
+		        "replicas, a multiple of %lld, found %s; try: --ep "
+		        "%lld --dp %lld\n", ep, ep, c->opt.dp ? "--dp auto"
+		        : "no --dp", ep, ep);
+	else if (dp % ep)
+		fprintf(err, "ckc: --ep %lld: expected a divisor of --dp %lld; "
+		        "try: --ep %lld\n", ep, dp, near ? near : dp);
+	else if (group && group != ep)
+		fprintf(err, "ckc: --ep %lld --zero-group %lld: expected equal "
+		        "groups of replicas; try: --ep %lld --zero-group "
+		        "%lld\n", ep, group, ep, ep);
+	else if (c->opt.halves != SPLIT_OFF)
+		fprintf(err, "ckc: --ep and --halves cannot be combined; try: "
+		        "--halves off\n");
+	else {
+		c->opt.zero_group = ep == dp ? 0 : ep;
+		return CLI_GO;
+	}
+	return 2;
+}
+
 /* Bytes of shards follow only from a known number of replicas. */
 static int
 check_zero(struct cli *c, FILE *err)
@@ -597,6 +635,8 @@ cli_parse(struct cli *c, int argc, char **argv, Arena *arena, FILE *out,
 		c->plan_only = true;
 	c->opt.curve = c->curve || c->page;
 	status = check_complete(c, err);
+	if (status == CLI_GO)
+		status = check_ep(c, err);
 	if (status == CLI_GO)
 		status = c->automatic || c->opt.batch_dim
 			? check_auto(c, err)

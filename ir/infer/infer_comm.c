@@ -85,6 +85,41 @@ infer_gather_shape(struct infer *c)
 		&& rule_shape(c, whole);
 }
 
+/* Dim 0 of a value with rows, times or divided by the replicas. */
+static bool
+replica_rows(struct infer *c, bool all)
+{
+	Shape s = shape_of(c, 0);
+	int64_t n = group_size(c);
+
+	if (!check_ranks(c) || s.rank < 0)
+		return check_ranks(c) && rule_shape(c, s);
+	if (s.rank == 0)
+		return rule_fail(c, "expected rows, found a scalar");
+	if (s.dim[0] < 0)
+		return rule_shape(c, s);
+	if (!all && s.dim[0] % n)
+		return rule_fail(c, "%lld rows cannot be those of %lld "
+		                 "replicas", (long long)s.dim[0],
+		                 (long long)n);
+	if (all && !mul_ok(s.dim[0], n, &s.dim[0]))
+		return rule_fail(c, "too many rows");
+	s.dim[0] /= all ? 1 : n;
+	return rule_shape(c, s);
+}
+
+bool
+infer_gather_rows(struct infer *c)
+{
+	return replica_rows(c, true);
+}
+
+bool
+infer_sum_rows(struct infer *c)
+{
+	return replica_rows(c, false);
+}
+
 bool
 infer_all_to_all(struct infer *c)
 {

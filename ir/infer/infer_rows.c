@@ -164,6 +164,15 @@ check_expert_rows(struct infer *c, int rows)
 	return true;
 }
 
+/* Of all experts, so many have a matrix here. */
+static bool
+check_experts(struct infer *c, int64_t all, int64_t experts)
+{
+	return all == 0 || all >= experts
+		|| rule_fail(c, "all: expected 0 or at least %lld experts, "
+		             "found %lld", (long long)experts, (long long)all);
+}
+
 bool
 infer_expert_matmul(struct infer *c)
 {
@@ -171,7 +180,9 @@ infer_expert_matmul(struct infer *c)
 	bool tb = c->n->attr.EXPERT_MATMUL.tb;
 	int64_t k;
 
-	if (!check_expert_rows(c, 0))
+	if (!check_expert_rows(c, 0)
+	    || !check_experts(c, c->n->attr.EXPERT_MATMUL.all,
+	                      w.rank == 3 ? w.dim[0] : 0))
 		return false;
 	if (x.rank < 0 || w.rank < 0)
 		return rule_shape(c, unknown(2));
@@ -196,6 +207,8 @@ infer_expert_dw(struct infer *c)
 	if (experts < 0)
 		return rule_fail(c, "experts: expected a number >= 0, found "
 				 "%lld", (long long)experts);
+	if (!check_experts(c, c->n->attr.EXPERT_DW.all, experts))
+		return false;
 	return rule_shape(c, SHAPE(experts, a.rank < 0 ? -1 : a.dim[1],
 	                           b.rank < 0 ? -1 : b.dim[1]));
 }

@@ -326,7 +326,7 @@ check_val_placement(struct check *c, const Val *v)
 		dual = dual_placement(&dual);
 		if (g->props & P_UPD && dual.kind == PLACEMENT_PARTIAL)
 			dual.kind = PLACEMENT_REPLICATE;
-		if (v->shard)
+		if (v->shard && !v->shard->rows)
 			dual = placement_of_shard(&dual, g->ranks, &v->shape);
 		if (!same_placement(c, &v->placement, &dual))
 			report_placement(c, NULL, v,

@@ -87,6 +87,25 @@ replica_shard_rule(struct sharding_rule *c)
 	return true;
 }
 
+/* Rows of all replicas have the placement of a replica's. */
+bool
+sharding_replica_rows(struct sharding_rule *c)
+{
+	int other = 1 - c->from;
+	Placement s = *given_split(c);
+
+	if (s.first_axis == 0) {
+		if (s.axis != 0 || s.nsegment != 1 || s.replication != 1
+		    || !placement_is_even(&s, c->ranks))
+			return false;
+		s.segment[0] = c->shape[other].dim[0];
+		if (!placement_is_even(&s, c->ranks))
+			return false;
+	}
+	c->at[other] = s;
+	return true;
+}
+
 /* Collectives change placements: sharding_infer knows how.  Those of replicas
  * do not care for them. */
 bool

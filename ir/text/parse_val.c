@@ -133,6 +133,7 @@ read_shard_clause(struct parser *p, Val *v)
 		return false;
 	*of = (struct replica_shard){ .shape.rank = l.n };
 	memcpy(of->shape.dim, l.v, sizeof l.v);
+	of->rows = tok_word(p, "rows");
 	v->shard = of;
 	return (!tok_word(p, "whole_placement") && !tok_word(p, "cut"))
 		|| read_placement(p, &of->placement);

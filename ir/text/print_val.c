@@ -171,6 +171,7 @@ print_shard_clause(FILE *out, const struct replica_shard *p)
 {
 	fputs(" shard ", out);
 	text_ints(out, p->shape.rank, p->shape.dim);
+	fputs(p->rows ? " rows" : "", out);
 	text_placement(out, "whole_placement", &p->placement);
 }
 

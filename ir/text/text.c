@@ -25,7 +25,7 @@
  *   placement replicate_partial | placement partial |
  *   placement AXIS [segments] from FIRST_AXIS replication N
  *                             Val.placement; absent: Replicate
- *   shard [extents]  shard [extents] whole_placement AXIS [segments] ..
+ *   shard [extents]  shard [extents] rows whole_placement AXIS [segments] ..
  *                             Val.shard
  *   strides [..]  start N     layout; absent: row-major, dense, from 0
  *   in %V                     Val.base

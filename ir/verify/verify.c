@@ -246,7 +246,7 @@ is_mean_state(const Val *v, const Val *param)
 static void
 check_shard(struct verify *c, const Val *v)
 {
-	Placement cut = placement_over_replicas(&v->shard->shape);
+	Placement cut = shard_over_replicas(v->shard);
 	Shape piece;
 
 	if (!c->g->exact)
@@ -262,7 +262,8 @@ check_shard(struct verify *c, const Val *v)
 static bool
 is_shard_of(const Val *v, const struct replica_shard *form)
 {
-	return v->shard && shape_eq(&v->shard->shape, &form->shape);
+	return v->shard && v->shard->rows == form->rows
+		&& shape_eq(&v->shard->shape, &form->shape);
 }
 
 /* Node n reads v, a replica's shard: it gathers the whole of it, or makes
@@ -297,7 +298,8 @@ check_shard_readers(struct verify *c)
 {
 	FOR_NODES (n, c->g)
 		for (int k = 0; n->phase != PH_UPDATE && k < n->nin; k++)
-			if (c->g->val[n->in[k]].shard) {
+			if (c->g->val[n->in[k]].shard
+			    && !c->g->val[n->in[k]].shard->rows) {
 				check_shard_reader(c, n,
 				                   &c->g->val[n->in[k]]);
 				break;
@@ -326,6 +328,8 @@ check_relations(struct verify *c)
 			bad(c, NULL, v, "belongs to %s, which is not a "
 			    "parameter", p->name);
 		else if (!shape_eq(whole_form(p), whole_form(v))
+		         && !(p->shard && p->shard->rows
+		              && shape_eq(&p->shape, &v->shape))
 		         && shape_known(&p->shape) && shape_known(&v->shape)
 		         && !is_mean_state(v, p))
 			bad(c, NULL, v, "differs in shape from its parameter "

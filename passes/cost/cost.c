@@ -233,13 +233,26 @@ cost_matmul(const Graph *g, const Node *n)
 	return product_work(g, n, k);
 }
 
+/* Of rows of all replicas of a group, an equal part has matrices of this one.
+ */
+static struct work
+own_expert_work(struct work w, int64_t experts, int64_t all)
+{
+	if (all > 0)
+		w.product *= (double)experts / (double)all;
+	return w;
+}
+
 /* Every row meets one matrix. */
 static struct work
 cost_expert_matmul(const Graph *g, const Node *n)
 {
 	const Shape *x = &g->val[n->in[0]].shape;
 
-	return product_work(g, n, x->rank == 2 ? (double)x->dim[1] : 1);
+	return own_expert_work(product_work(g, n, x->rank == 2
+	                                    ? (double)x->dim[1] : 1),
+	                       g->val[n->in[1]].shape.dim[0],
+	                       n->attr.EXPERT_MATMUL.all);
 }
 
 static struct work
@@ -248,8 +261,9 @@ cost_expert_dw(const Graph *g, const Node *n)
 	const Shape *b = &g->val[n->in[1]].shape;
 	double width = b->rank == 2 ? (double)b->dim[1] : 1;
 
-	return (struct work){ 2 * elems(g, n->in[0]) * width, 0,
-	                      node_traffic(g, n) };
+	return own_expert_work((struct work){
+		2 * elems(g, n->in[0]) * width, 0, node_traffic(g, n)
+	}, n->attr.EXPERT_DW.experts, n->attr.EXPERT_DW.all);
 }
 
 /* FLOPs of `count` products of size T x S x D per head, and S x T softmax. */

@@ -243,7 +243,7 @@ set_replicas(const Pass *p, Graph *g)
 	int64_t dp = p->opt->dp;
 
 	g->replicas = dp == DP_TRY ? 1 : dp == DP_ANY ? DP_RANKS : dp;
-	g->exact = p->opt->zero > 0;
+	g->exact = p->opt->zero > 0 || p->opt->ep > 1;
 	g->zero_group = g->exact ? p->opt->zero_group : 0;
 }
 

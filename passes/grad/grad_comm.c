@@ -80,6 +80,21 @@ grad_all_to_all(struct grad *c)
 	return true;
 }
 
+/* On every replica the adjoint of all rows is a summand. */
+bool
+grad_gather_rows(struct grad *c)
+{
+	c->dx[0] = adj_op(c, OP_SUM_ROWS, 1, c->dy, &c->n.attr);
+	return true;
+}
+
+bool
+grad_sum_rows(struct grad *c)
+{
+	c->dx[0] = adj_op(c, OP_GATHER_ROWS, 1, c->dy, &c->n.attr);
+	return true;
+}
+
 /* Backward of Replicate -> ReplicatePartial is Partial -> Replicate. */
 bool
 grad_replicate(struct grad *c)

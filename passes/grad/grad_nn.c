@@ -235,6 +235,8 @@ grad_expert_matmul(struct grad *c)
 	Attr sums = attr_default(OP_EXPERT_DW);
 
 	product.EXPERT_MATMUL.tb = !tb;
+	product.EXPERT_MATMUL.all = c->n.attr.EXPERT_MATMUL.all;
+	sums.EXPERT_DW.all = c->n.attr.EXPERT_MATMUL.all;
 	sums.EXPERT_DW.experts = adj_shape(c, w)->dim[0];
 	if (c->want[1])
 		c->dx[1] = adj_op(c, OP_EXPERT_DW, 3,

@@ -67,8 +67,12 @@ bool
 grad_reduce_wanted(const Graph *g, const struct update *u,
                    enum reduce_group group)
 {
-	if (g->val[u->grad].shard)
+	const struct replica_shard *shard = g->val[u->grad].shard;
+
+	if (shard && (group == REDUCE_DP || !shard->rows))
 		return false;           /* of all ranks' sum */
+	if (group == REDUCE_TP && u->ranks_summed)
+		return false;
 	return group == REDUCE_DP ? g->replicas > 0 : is_part_of_sum(g, u);
 }
 
@@ -103,8 +107,12 @@ sum_ranks(Graph *g, Diag *d, ValId x, enum rank_group group, NodeId like,
 static bool
 set_gradient_sum(Graph *g, struct update *u, ValId sum)
 {
+	const struct replica_shard *shard = g->val[u->grad].shard;
+
 	if (!sum)
 		return false;
+	if (shard && shard->rows)
+		g->val[sum].shard = shard;
 	val_rename(g, sum, arena_printf(g->arena, "%s.sum",
 	                                g->val[u->grad].name));
 	g->val[sum].param = u->param;
@@ -136,6 +144,7 @@ reduce_one(Graph *g, Diag *d, struct update *u, enum reduce_group group,
 		            phase);
 	if (!set_gradient_sum(g, u, sum))
 		return false;
+	u->ranks_summed |= group == REDUCE_TP;
 	forget_adjoint(g, u, part, group);
 	return true;
 }

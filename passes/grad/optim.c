@@ -452,7 +452,8 @@ complete_in_backward(struct optim *o, struct update *u)
 	const struct options *opt = o->p->opt;
 
 	if (opt->grad_accum > 1)
-		return u->cut && opt->zero >= 2 ? accumulate_shard(o, u)
+		return u->cut && !o->g->val[u->grad].shard && opt->zero >= 2
+			? accumulate_shard(o, u)
 			: add_accumulate(o, u);
 	return !(o->in_backward || u->cut)
 		|| (grad_reduce_alone(o->g, o->p->diag, u, PH_BACKWARD)
@@ -512,6 +513,7 @@ append_updates(struct optim *o)
 	if (update && optim_copies(o->p, g, o->p->variant.low_memory))
 		o->copy = copies_make(g, o->p->scratch, o->u, o->n);
 	o->end = g->nnode;
+	optimizer_shards_of_rows(g, o->u, o->n);
 	if (!cut_states(o) || !grad_reduce_check(g, o->p->diag, o->u, o->n)
 	    || !complete_gradients(o))
 		return false;
@@ -567,6 +569,7 @@ optim_copies(const Pass *p, const Graph *g, bool low_memory)
 	const struct options *o = p->opt;
 
 	if (o->resident_copies == TRI_OFF || o->forward_only || o->zero > 0
+	    || o->ep > 1
 	    || !(op_info[rules[o->optimizer].op].flags & F_COPY)
 	    || o->update_in_backward == TRI_ON
 	    || (low_memory && optim_may_update_in_backward(p, g))

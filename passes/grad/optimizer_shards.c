@@ -71,16 +71,17 @@ choose_params(const Graph *g, Arena *scratch, struct update *u, uint32_t n,
 	uint32_t count = 0;
 
 	for (uint32_t i = 0; i < n; i++)
-		size[count++] = (struct size){
-			val_nelem(&g->val[u[i].param]), u[i].param
-		};
+		if (!u[i].cut)
+			size[count++] = (struct size){
+				val_nelem(&g->val[u[i].param]), u[i].param
+			};
 	FOR_VALS (v, g)
-		if (frozen && v->kind == V_PARAM && v->frozen)
+		if (frozen && v->kind == V_PARAM && v->frozen && !v->shard)
 			size[count++] = (struct size){ val_nelem(v),
 			                               val_id(g, v) };
 	choose_sharded(g, size, count, cut);
 	for (uint32_t i = 0; i < n; i++)
-		u[i].cut = cut[u[i].param];
+		u[i].cut |= cut[u[i].param];
 }
 
 /* ---- pieces ---- */
@@ -116,10 +117,12 @@ void
 optimizer_shard_mark(Graph *g, ValId param, ValId v)
 {
 	const struct replica_shard *of = shard_form(g, param);
-	Placement cut = placement_over_replicas(&of->shape);
+	Placement cut = shard_over_replicas(of);
 	Val *x = &g->val[v];
 
 	x->shard = of;
+	if (of->rows)
+		return;
 	placement_local(&cut, graph_group_size(g, graph_shard_group(g)),
 	                &of->shape, &x->shape);
 	x->placement = placement_of_shard(&of->placement, g->ranks, &x->shape);
@@ -270,6 +273,16 @@ cut_params(Graph *g, Arena *scratch, bool *cut, bool all, const NodeId **where)
 	return count;
 }
 
+void
+optimizer_shards_of_rows(Graph *g, struct update *u, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		u[i].cut = g->val[u[i].param].shard != NULL;
+		if (u[i].cut)
+			optimizer_shard_mark(g, u[i].param, u[i].grad);
+	}
+}
+
 uint32_t
 optimizer_shards_choose(Graph *g, Arena *scratch, struct update *u, uint32_t n,
                         bool params, const NodeId **behind)
@@ -287,7 +300,7 @@ optimizer_shards_follow(Graph *g, Arena *scratch, const Graph *training,
 	bool *cut = arena_array(scratch, g->nval, sizeof *cut);
 
 	FOR_VALS (v, g)
-		cut[val_id(g, v)] = v->kind == V_PARAM
+		cut[val_id(g, v)] = v->kind == V_PARAM && !v->shard
 			&& training->val[val_find(training, v->name)].shard;
 	return cut_params(g, scratch, cut, true, behind);
 }

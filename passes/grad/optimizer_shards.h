@@ -21,6 +21,9 @@
 
 #include "passes/grad/grad_reduce.h"
 
+/* Parameters of which replicas have rows (experts): so have their gradients and
+ * states, at every stage. */
+void optimizer_shards_of_rows(Graph *, struct update *, uint32_t n);
 /* Choose whose states are cut, and make pieces of masters; `params`: of all
  * parameters but the smallest.  Appends as many nodes as it returns; node k
  * goes behind node (*behind)[k] (in scratch), 0: to the front. */

@@ -45,10 +45,10 @@ choose_ranks(struct world *w, const char *so, uint32_t ranks)
 		return err_set(w->err, CKR_EARG, "%s: compiled for %u "
 		               "replicas of %u ranks each: expected %u ranks, "
 		               "found %u; compile it with the same --zero "
-		               "and --dp %u%s",
+		               "or --ep and --dp %u%s",
 		               so, dp, tp, tp * dp, ranks, ranks / tp,
 		               lib->zero_group ? ", and with a --zero-group "
-		               "that divides it" : "");
+		               "or --ep that divides it" : "");
 	if (dp > 1 && !lib->replicas)
 		return err_set(w->err, CKR_EARG, "%s: compiled for one "
 		               "replica (%u ranks), got %u ranks; compile it "

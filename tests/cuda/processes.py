@@ -43,8 +43,11 @@ RUNS = (
     (4, ("--tp", 2, "--dp", 2, "--zero", 3, "--grad-accum", 2)),
     (4, ("--dp", 4, "--zero", 3, "--zero-group", 2)),
 )
-# Heads that ranks share.
-SHARED = (("llama-dynamo", 4, ("--tp", 4, "--sp")),)
+# Heads that ranks share; experts that replicas do.
+SHARED = (
+    ("llama-dynamo", 4, ("--tp", 4, "--sp")),
+    ("qwen2-moe-dyn", 4, ("--dp", 4, "--ep", 2)),
+)
 
 
 class Gpus(processes.Processes):

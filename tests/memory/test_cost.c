@@ -97,6 +97,14 @@ experts(void **state)
 	       flops, flops, bytes);
 	expect(&b, add(&b, OP_EXPERT_DW, 3, (ValId[]){ x, dy, idx }, &a),
 	       flops, flops, bytes);
+	/* of one replica of three */
+	a.EXPERT_DW.all = 3 * E;
+	expect(&b, add(&b, OP_EXPERT_DW, 3, (ValId[]){ x, dy, idx }, &a),
+	       flops / 3, flops / 3, bytes);
+	a = attr_default(OP_EXPERT_MATMUL);
+	a.EXPERT_MATMUL.all = 3 * E;
+	expect(&b, add(&b, OP_EXPERT_MATMUL, 3, (ValId[]){ x, w, idx }, &a),
+	       flops / 3, flops / 3, bytes);
 	end(&b);
 }
 

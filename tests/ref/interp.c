@@ -32,6 +32,19 @@ interp_group(struct interp *const *all, int n)
 	}
 }
 
+void
+interp_world(struct interp *const *all, int n, int ranks)
+{
+	for (int r = 0; r < n; r++) {
+		interp_group(all + r * ranks, ranks);
+		for (int k = 0; k < ranks; k++) {
+			all[r * ranks + k]->world = all;
+			all[r * ranks + k]->replica = r;
+			all[r * ranks + k]->replicas = n;
+		}
+	}
+}
+
 struct interp *
 interp_new(const Graph *g)
 {
@@ -40,7 +53,7 @@ interp_new(const Graph *g)
 	it->g = g;
 	it->x = interp_need(calloc(g->nval, sizeof *it->x));
 	it->self = it;
-	interp_group(&it->self, 1);
+	interp_world(&it->self, 1, 1);
 	it->env = (struct interp_env){
 		.training = true, .loss_scale = 1, .replicas = 1,
 		.lr = 1e-3, .beta1 = .9, .beta2 = .999, .eps = 1e-8,
@@ -729,6 +742,7 @@ static InterpFn *const table[OP_COUNT] = {
 	[OP_ALL_TO_ALL] = interp_all_to_all, [OP_REPLICATE] = interp_copy,
 	[OP_FETCH] = interp_copy, [OP_OFFLOAD] = interp_copy,
 	[OP_OFFLOAD_INTO] = interp_offload_into,
+	[OP_GATHER_ROWS] = interp_gather_rows, [OP_SUM_ROWS] = interp_sum_rows,
 	[OP_OWN] = interp_own, [OP_OWN_GRAD] = interp_own_grad,
 	[OP_VOCAB_STATS] = interp_vocab_stats,
 	[OP_SUM_SQUARES] = interp_sum_squares,

@@ -48,6 +48,9 @@ void interp_load(struct interp *, ValId, const void *raw);
  * between them, as far as each has come.  The array is borrowed.  An
  * interpreter that is told nothing is the only rank. */
 void interp_group(struct interp *const *, int n);
+/* The same of n replicas of `ranks` each, by replica, then rank; env says of
+ * how many. */
+void interp_world(struct interp *const *, int n, int ranks);
 /* Carry out nodes first..last-1; false if one cannot be (interp_error). */
 bool interp_run(struct interp *, NodeId first, NodeId last);
 bool interp_run_all(struct interp *);

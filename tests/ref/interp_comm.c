@@ -103,6 +103,73 @@ interp_join(const struct interp *it, ValId v, const Placement *s, double *whole)
 	return true;
 }
 
+/* ---- between replicas ---- */
+
+static int
+group_of_shards(const struct interp *it)
+{
+	int64_t n = it->g->zero_group;
+
+	return n > 0 && n < it->replicas ? (int)n : it->replicas;
+}
+
+int
+interp_shard(const struct interp *it)
+{
+	return it->replica % group_of_shards(it);
+}
+
+/* Whether replica r is in this one's group of that number. */
+static bool
+in_group(const struct interp *it, int64_t group, int r)
+{
+	int n = group_of_shards(it);
+
+	return group == GROUP_SHARDS ? r / n == it->replica / n
+	     : group == GROUP_COPIES ? r % n == it->replica % n : true;
+}
+
+static const double *
+of_replica(const struct call *c, int r)
+{
+	return interp_get(c->it->world[r * c->it->ranks + c->it->rank],
+	                  c->n->in[0]);
+}
+
+static double
+sum_of_replicas(const struct call *c, int64_t group, int64_t i)
+{
+	double sum = 0;
+
+	for (int r = 0; r < c->it->replicas; r++)
+		if (in_group(c->it, group, r))
+			sum += of_replica(c, r)[i];
+	return sum;
+}
+
+bool
+interp_gather_rows(struct call *c)
+{
+	int64_t at = 0;
+
+	for (int r = 0; r < c->it->replicas; r++)
+		for (int64_t i = 0; in_group(c->it, c->a->GATHER_ROWS.group, r)
+		     && i < c->in[0].n; i++)
+			c->out[0].x[at++] = of_replica(c, r)[i];
+	return true;
+}
+
+bool
+interp_sum_rows(struct call *c)
+{
+	int64_t first = interp_shard(c->it) * c->out[0].n;
+
+	for (int64_t i = 0; i < c->out[0].n; i++)
+		c->out[0].x[i] = sum_of_replicas(c, c->a->SUM_ROWS.group,
+		                                 first + i);
+	return true;
+}
+
 /* ---- collectives ---- */
 
 /* A placement of operand 0, as the interpreter has that. */
@@ -171,7 +238,13 @@ bool
 interp_all_reduce(struct call *c)
 {
 	double *y = c->out[0].x;
+	int64_t group = c->a->ALL_REDUCE.group;
 
+	for (int64_t i = 0; group != GROUP_RANKS && i < c->out[0].n; i++)
+		y[i] = sum_of_replicas(c, group, i);
+	if (group != GROUP_RANKS)
+		return c->a->ALL_REDUCE.reduction == 0
+			|| interp_fail(c, "a maximum over replicas");
 	if (ranks_missing(c))
 		return false;
 	for (int64_t i = 0; i < c->out[0].n; i++) {

@@ -15,6 +15,8 @@ struct interp {
 	struct interp *self;
 	struct interp *const *group;    /* by rank; itself among them */
 	int rank, ranks;
+	struct interp *const *world;    /* of all replicas; NULL: one */
+	int replica, replicas;
 };
 
 struct ten {
@@ -106,6 +108,9 @@ InterpFn interp_conv, interp_conv_dx, interp_conv_dw, interp_batchnorm,
 InterpFn interp_grid_sample, interp_grid_sample_grad;
 
 /* interp_comm.c */
+InterpFn interp_gather_rows, interp_sum_rows;
+/* Which shard of a group of replicas this one has. */
+int interp_shard(const struct interp *);
 InterpFn interp_all_reduce, interp_all_gather, interp_reduce_scatter,
 	interp_all_to_all, interp_own, interp_own_grad;
 Shape interp_whole_shape(const Placement *, const Shape *local);

@@ -69,13 +69,18 @@ interp_matmul(struct call *c)
 
 /* The matrix of row i; false: there is none. */
 static bool
-expert_of(struct call *c, int64_t i, int64_t experts, int64_t *e)
+expert_of(struct call *c, int64_t i, int64_t mine, int64_t all, int64_t *e)
 {
 	double at = c->in[2].x[i];
+	int64_t experts = all ? all : mine;
 
 	*e = (int64_t)(at < 0 ? at + (double)experts : at);
-	return (*e >= 0 && *e < experts)
-		|| interp_fail(c, "index %g of %lld experts", at,
+	if (*e >= 0 && *e < experts) {
+		*e -= all ? interp_shard(c->it) * mine : 0;
+		*e = *e < mine ? *e : -1;
+		return true;
+	}
+	return interp_fail(c, "index %g of %lld experts", at,
 		               (long long)experts);
 }
 
@@ -89,13 +94,13 @@ interp_expert_matmul(struct call *c)
 	for (int64_t i = 0; i < x->s.dim[0]; i++) {
 		const double *row = x->x + i * inner, *m;
 
-		if (!expert_of(c, i, w->s.dim[0], &e))
+		if (!expert_of(c, i, w->s.dim[0], c->a->EXPERT_MATMUL.all, &e))
 			return false;
 		m = w->x + e * inner * width;
 		for (int64_t j = 0; j < width; j++) {
 			double sum = 0;
 
-			for (int64_t k = 0; k < inner; k++)
+			for (int64_t k = 0; e >= 0 && k < inner; k++)
 				sum += row[k] * m[tb ? j * inner + k
 				                     : k * width + j];
 			c->out[0].x[i * width + j] = sum;
@@ -114,9 +119,9 @@ interp_expert_dw(struct call *c)
 	for (int64_t i = 0; i < y->n; i++)
 		y->x[i] = 0;
 	for (int64_t i = 0; i < a->s.dim[0]; i++) {
-		if (!expert_of(c, i, y->s.dim[0], &e))
+		if (!expert_of(c, i, y->s.dim[0], c->a->EXPERT_DW.all, &e))
 			return false;
-		for (int64_t k = 0; k < inner * width; k++)
+		for (int64_t k = 0; e >= 0 && k < inner * width; k++)
 			y->x[e * inner * width + k] +=
 				a->x[i * inner + k / width]
 				* b->x[i * width + k % width];

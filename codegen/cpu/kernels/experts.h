@@ -8,6 +8,7 @@
 struct ckr_experts {
 	int64_t n, experts;             /* rows; matrices */
 	int64_t inner, width;           /* of x and y, or of a and b */
+	int64_t all, first;             /* experts; that of the first matrix */
 	int tb, type, idx_bytes;        /* of all floats; of an index */
 	int64_t rows, cols, depth;      /* a tile */
 	/* where in workspace tiles begin, floats of a thread's */

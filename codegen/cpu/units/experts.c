@@ -14,7 +14,18 @@ struct ckr_expert_rows {
 	int64_t *order, *begin;
 };
 
-/* A stable counting sort.  Rows whose index is a fault come last. */
+/* The matrix of row i; behind all others: its index is a fault, or its matrix
+ * another replica's. */
+static inline int64_t
+ckr_expert_of(const struct ckr_experts *p, const void *idx, int64_t i,
+              struct ckr_env *env)
+{
+	int64_t e = ckr_index(idx, i, p->idx_bytes, p->all, env) - p->first;
+
+	return e < 0 || e >= p->experts ? p->experts : e;
+}
+
+/* A stable counting sort.  Rows without a matrix come last. */
 static struct ckr_expert_rows
 ckr_expert_sort(const struct ckr_experts *p, const void *idx,
                 float *workspace, struct ckr_env *env)
@@ -22,18 +33,12 @@ ckr_expert_sort(const struct ckr_experts *p, const void *idx,
 	int64_t *begin = (int64_t *)workspace, *order = begin + p->experts + 2;
 
 	memset(begin, 0, (size_t)(p->experts + 2) * sizeof *begin);
-	for (int64_t i = 0; i < p->n; i++) {
-		int64_t e = ckr_index(idx, i, p->idx_bytes, p->experts, env);
-
-		begin[(e < 0 ? p->experts : e) + 1]++;
-	}
+	for (int64_t i = 0; i < p->n; i++)
+		begin[ckr_expert_of(p, idx, i, env) + 1]++;
 	for (int64_t e = 0; e <= p->experts; e++)
 		begin[e + 1] += begin[e];
-	for (int64_t i = 0; i < p->n; i++) {
-		int64_t e = ckr_index(idx, i, p->idx_bytes, p->experts, NULL);
-
-		order[begin[e < 0 ? p->experts : e]++] = i;
-	}
+	for (int64_t i = 0; i < p->n; i++)
+		order[begin[ckr_expert_of(p, idx, i, NULL)]++] = i;
 	/* each is now where the next one begins */
 	for (int64_t e = p->experts + 1; e > 0; e--)
 		begin[e] = begin[e - 1];
@@ -152,7 +157,7 @@ ckr_expert_matmul(const struct ckr_experts *p, void *y, const void *x,
 {
 	struct ckr_expert_rows r = ckr_expert_sort(p, idx, workspace, env);
 	int64_t across = ckr_expert_ceil(p->width, p->cols), tiles = 0;
-	int64_t faults = r.begin[p->experts];
+	int64_t others = r.begin[p->experts];
 
 	for (int64_t e = 0; e < p->experts; e++)
 		tiles += ckr_expert_tiles(p, r.begin, e);
@@ -165,7 +170,7 @@ ckr_expert_matmul(const struct ckr_experts *p, void *y, const void *x,
 		                t % across * p->cols, workspace + p->tiles
 		                + omp_get_thread_num() * p->thread, env);
 	}
-	for (int64_t i = faults; i < p->n; i++)
+	for (int64_t i = others; i < p->n; i++)
 		ckr_zeros(ckr_item(y, p->type, r.order[i] * p->width), p->type,
 		          p->width);
 }

@@ -21,19 +21,21 @@ enum {
 struct ckr_experts {
 	int64_t n, experts;             /* rows; matrices */
 	int64_t inner, width;           /* of x and y, or of a and b */
+	int64_t all, first;             /* experts; that of the first matrix */
 	int tb, idx_bytes;
 };
 
 /* ---- rows by expert ---- */
 
-/* The expert of row i; behind all others: its index is a fault. */
+/* The matrix of row i; behind all others: its index is a fault, or its matrix
+ * another replica's. */
 CKR_DEVICE int64_t
 ckr_expert_of(const struct ckr_experts &p, const void *idx, int64_t i,
               struct ckr_env *env)
 {
-	int64_t e = ckr_index(idx, i, p.idx_bytes, p.experts, env);
+	int64_t e = ckr_index(idx, i, p.idx_bytes, p.all, env) - p.first;
 
-	return e < 0 ? p.experts : e;
+	return e < 0 || e >= p.experts ? p.experts : e;
 }
 
 /* How many threads of the block say so, and how many of those before this
@@ -261,8 +263,8 @@ ckr_expert_store(T *y, const float *sum, int64_t rows, int64_t cols,
 
 /* ---- products ---- */
 
-/* Tile t of all rows; the expert behind the last one has those whose index is
- * a fault, which become zeros. */
+/* Tile t of all rows; those behind the last expert have no matrix and become
+ * zeros. */
 template <typename T> CKR_DEVICE void
 ckr_expert_matmul_tile(T *y, const T *x, const T *w, const int64_t *begin,
                        const int64_t *order, const struct ckr_experts &p,

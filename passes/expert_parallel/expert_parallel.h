@@ -1,0 +1,20 @@
+/* Room expert_parallel: experts shared out to the replicas of a group (--ep).
+ *
+ * in      a canonical forward graph of one rank of a replica, with its loss
+ * out     the same with the matrices of this replica's experts alone, and
+ *         exchanges of rows before and behind their products
+ * must not know backward, optimizers and memory
+ */
+#ifndef PASSES_EXPERT_PARALLEL_EXPERT_PARALLEL_H
+#define PASSES_EXPERT_PARALLEL_EXPERT_PARALLEL_H
+
+#include "passes/pass.h"
+
+PassFn pass_experts;
+
+/* exchange.c: make products of experts, of which all have `all` matrices in
+ * `count` replicas, those of the rows of all these replicas; false after a
+ * diagnostic. */
+bool exchange_rows(Pass *, Graph *, int64_t count);
+
+#endif
