@@ -62,6 +62,16 @@ is_transfer_node(const Node *n)
 	return op_info[n->op].flags & (F_COMM | F_HOST);
 }
 
+/* One block of all replicas', or one for each of them. */
+static Placement
+placement_of_blocks(const Graph *g, ValId v)
+{
+	const Shape *s = &g->val[v].shape;
+	int axis = s->dim[0] == 1 ? 0 : 1;
+
+	return placement_dim(axis, s->dim[1 - axis]);
+}
+
 /* The placement of the sharded side of a collective; without one, a placement
  * that has no row. */
 static Placement
@@ -71,14 +81,18 @@ collective_placement(const Graph *g, const Node *n)
 		return placement_dim(0, g->val[n->out[0]].shape.dim[0]);
 	if (n->op == OP_SUM_ROWS)
 		return placement_dim(0, g->val[n->in[0]].shape.dim[0]);
+	if (n->op == OP_EXCHANGE_ROWS)
+		return placement_of_blocks(g, n->in[0]);
 	return n->op == OP_ALL_REDUCE || op_info[n->op].flags & F_HOST
 		? (Placement){ .kind = PLACEMENT_REPLICATE }
 		: placement_of_attr(n);
 }
 
 static Placement
-result_placement(const Node *n)
+result_placement(const Graph *g, const Node *n)
 {
+	if (n->op == OP_EXCHANGE_ROWS)
+		return placement_of_blocks(g, n->out[0]);
 	return n->op == OP_ALL_TO_ALL ? placement_after_exchange(n)
 	     : (Placement){ .kind = PLACEMENT_REPLICATE };
 }
@@ -103,7 +117,7 @@ rank_tables_collect(struct rank_tables *r, Arena *a,
 		if (!is_transfer_node(n))
 			continue;
 		from = collective_placement(p->g, n);
-		to = result_placement(n);
+		to = result_placement(p->g, n);
 		add_placement(r, a, &from);
 		add_placement(r, a, &to);
 	}
@@ -188,6 +202,7 @@ collective_text(Op op)
 		[OP_GATHER_PIECES] = "CKR_ALL_GATHER",
 		[OP_GATHER_ROWS] = "CKR_ALL_GATHER",
 		[OP_SUM_ROWS] = "CKR_REDUCE_SCATTER",
+		[OP_EXCHANGE_ROWS] = "CKR_ALL_TO_ALL",
 		[OP_FETCH] = "CKR_FETCH",
 		[OP_OFFLOAD] = "CKR_OFFLOAD",
 		[OP_OFFLOAD_INTO] = "CKR_OFFLOAD",
@@ -224,7 +239,7 @@ rank_tables_emit_comm(struct out *o, const struct rank_tables *r,
 			out_put(o, "\nstatic const struct ckr_comm comm%d[] "
 			        "= {\n", which);
 		from = collective_placement(p->g, node);
-		to = result_placement(node);
+		to = result_placement(p->g, node);
 		out_put(o, "\t{ %s, %s, %d, %s, %s, %" PRId64 ", %d },\n",
 		        collective_text(node->op), axis[node_group(node)],
 		        node->op == OP_ALL_REDUCE

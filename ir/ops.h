@@ -246,12 +246,23 @@ OP(REDUCE_PROD, "reduce_prod", SIG(1, 2, 1, 1, F_REDUCE | F_POLES | F_FULL), ATT
  *   all > 0, of both: the matrices are those of this replica, of so many; all
  *   replicas of a zero group have equal numbers, in their order.  Rows of y
  *   with the matrix of another replica are zeros, and no dw counts them.
+ *   sent 1: such rows are empty slots (expert_slots).
+ * expert_slots(idx [n]) -> slot i64[n], row i64[s], expert [s]: rows wait for
+ *   the replicas that have their matrices, of `all`, in s = replicas * room
+ *   slots, `room` for each replica, in their order.  slot[i]: of row i; s: it
+ *   has none.  row[j]: the row in slot j; n: none.  expert[j]: its index, or that
+ *   of another replica's matrix.  A row without a slot is a fault of the step;
+ *   drop 1: it is not.
+ * take_rows(x, at, back) -> y: row at[i] of x, or zeros for the number behind
+ *   the last one.  back: the rows of y in x, likewise.
  * det(x): determinants of the matrices in the last two dims.
  * det_grad(dy, x): dy times the cofactors of x. */
 OP(MATMUL,   "matmul",   SIG(2, 4, 1, NOSTAT, F_CONTRACT | F_ACC(3) | F_LIN0 | F_LIN1 | F_BIAS2 | F_HALF | F_MATRICES | F_BLOCKS_1), ATTR(I(ta, 0) I(tb, 0) F(alpha, 1)), RULES(matmul, matmul, matmul, matmul, matmul, matmul), EMIT(matmul))
 OP(MATMUL_END, "matmul_end", SIG(2, 4, 2, NOSTAT, F_CONTRACT | F_ACC(2) | F_MATRICES), ATTR(I(ta, 0) I(tb, 0) F(alpha, 1) I(end, 1)), RULES(matmul_end, none, none, matmul, none, matmul_end), EMIT(own))
-OP(EXPERT_MATMUL, "expert_matmul", SIG(3, 3, 1, NOSTAT, F_CONTRACT | F_LIN0 | F_LIN1 | F_HALF), ATTR(I(tb, 0) I(all, 0)), RULES(expert_matmul, none, none, expert_matmul, expert_matmul, expert_matmul), EMIT(own))
-OP(EXPERT_DW, "expert_dw", SIG(3, 3, 1, NOSTAT, F_CONTRACT | F_LIN0 | F_LIN1), ATTR(I(experts, 0) I(all, 0)), RULES(expert_dw, none, none, expert_dw, none, expert_dw), EMIT(own))
+OP(EXPERT_MATMUL, "expert_matmul", SIG(3, 3, 1, NOSTAT, F_CONTRACT | F_LIN0 | F_LIN1 | F_HALF), ATTR(I(tb, 0) I(all, 0) I(sent, 0)), RULES(expert_matmul, none, none, expert_matmul, expert_matmul, expert_matmul), EMIT(own))
+OP(EXPERT_DW, "expert_dw", SIG(3, 3, 1, NOSTAT, F_CONTRACT | F_LIN0 | F_LIN1), ATTR(I(experts, 0) I(all, 0) I(sent, 0)), RULES(expert_dw, none, none, expert_dw, none, expert_dw), EMIT(own))
+OP(EXPERT_SLOTS, "expert_slots", SIG(1, 1, 3, NOSTAT, F_INTS), ATTR(I(all, 1) I(replicas, 1) I(room, 1) I(drop, 0)), RULES(expert_slots, none, none, ew, zero, none), EMIT(own))
+OP(TAKE_ROWS, "take_rows", SIG(3, 3, 1, NOSTAT, F_LIN0), ATTR(), RULES(take_rows, none, none, copy, take_rows, take_rows), EMIT(take_rows))
 OP(DET,      "det",      SIG(1, 1, 1, NOSTAT, F_FLOATS | F_STAGED | FLOPS(20) | F_FULL), ATTR(), RULES(det, none, none, ew, det, matrices), EMIT(det))
 OP(DET_GRAD, "det_grad", SIG(2, 2, 1, NOSTAT, F_FLOATS | F_STAGED | FLOPS(40) | F_LIN0), ATTR(), RULES(det_grad, none, none, ew, none, matrices), EMIT(det_grad))
 
@@ -466,6 +477,9 @@ OP(ADAFACTOR_SQUARES, "adafactor_squares", SIG(3, 7, 1, NOSTAT, FLOPS(10)), ATTR
  *   one replica's behind the other's.
  * sum_rows(x) -> y: this replica's rows of the sum over a zero group.  Each is
  *   the other's adjoint; placements do not refer to replicas.
+ * exchange_rows(x) -> y: of x [1,replicas,..] its blocks, one for each replica of
+ *   a zero group, in y [replicas,1,..] those that are for this one; the other
+ *   way round the same.
  * own_grad(dy: Shard) -> dx: Partial, zeros outside the rank's shard.  Ranks that hold
  *   the same shard all add it.
  * axis, first_axis, replication, segment: of the sharded side, see Placement.
@@ -484,6 +498,7 @@ OP(GATHER_INTO,    "gather_into",    SIG(2, 2, 1, NOSTAT, F_COMM | F_WRITES | F_
 OP(GATHER_PIECES,  "gather_pieces",  SIG(1, 1, 1, NOSTAT, F_COMM | F_SENDS | F_JOINS | F_BLOCKS_0), ATTR(SHARDED I(group, 1) L(shape)), RULES(gather_shape, none, none, ring, none, none), EMIT(comm))
 OP(GATHER_ROWS,    "gather_rows",    SIG(1, 1, 1, NOSTAT, F_COMM | F_LIN0 | F_SENDS), ATTR(I(group, 1)), RULES(gather_rows, none, none, ring, gather_rows, replica_rows), EMIT(comm))
 OP(SUM_ROWS,       "sum_rows",       SIG(1, 1, 1, NOSTAT, F_COMM | F_LIN0 | F_SENDS), ATTR(I(group, 1)), RULES(sum_rows, none, none, ring, sum_rows, replica_rows), EMIT(comm))
+OP(EXCHANGE_ROWS,  "exchange_rows",  SIG(1, 1, 1, NOSTAT, F_COMM | F_LIN0 | F_SENDS), ATTR(I(group, 1)), RULES(exchange_rows, none, none, exchange, exchange_rows, replica_blocks), EMIT(comm))
 OP(OWN_GRAD,       "own_grad",       SIG(1, 1, 1, NOSTAT, F_COMM), ATTR(SHARDED), RULES(gathered, none, none, copy, none, comm), EMIT(comm))
 OP(VOCAB_STATS,    "vocab_stats",    SIG(2, 2, 1, NOSTAT, F_ROWS | FLOPS(20) | F_STAGED), ATTR(I(whole_extent, 0)), RULES(vocab_stats, none, none, ew, zero, vocab_stats), EMIT(vocab_stats))
 OP(SUM_SQUARES,    "sum_squares",    SIG(1, VARIADIC, 1, NOSTAT, F_REDUCE), ATTR(), RULES(scalar, none, none, none, none, squares), EMIT(sum_squares))

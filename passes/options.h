@@ -116,6 +116,9 @@ struct options {
 	                                 * 0: of all */
 	int64_t ep;                     /* replicas side by side that share the
 	                                 * experts; 0: each has all */
+	double expert_capacity;         /* rows that a replica has room for, as
+	                                 * a share of equal ones; 0: for all */
+	bool expert_drop;               /* rows beyond it give zeros */
 	bool sp;                        /* ranks shard rows between products */
 	int nshard;
 	struct shard_constraint *shard;

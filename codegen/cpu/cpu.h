@@ -36,7 +36,7 @@ void emit_depthwise(struct emit *, const Node *, bool by_phase);
 extern const struct op_rule cpu_op[OP_COUNT];
 
 EmitRule cpu_classifier, cpu_conv, cpu_conv_dx, cpu_conv_dw, cpu_expert_matmul,
-	cpu_expert_dw;
+	cpu_expert_dw, cpu_expert_slots;
 
 /* ---- staging.c ---- */
 

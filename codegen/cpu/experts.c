@@ -42,3 +42,18 @@ cpu_expert_dw(struct emit *e, const Node *n)
 	return emit_experts(e, n, tile_expert_dw(e->g, n, e->threads),
 	                    n->attr.EXPERT_DW.all, false, "ckr_expert_dw");
 }
+
+bool
+cpu_expert_slots(struct emit *e, const Node *n)
+{
+	const Val *idx = emit_in(e, n, 0);
+
+	emit_include(e, "experts");
+	emit_shapes(e, n);
+	if (idx->dt != DT_I64 && idx->dt != DT_I32)
+		return emit_unsupported(e, n, idx->dt);
+	emit_slots(e, n);
+	emit_line(e, n, "ckr_expert_slots(&c1, p[1], p[2], p[3], p[0], "
+	          "(int64_t *)$w, env);");
+	return true;
+}

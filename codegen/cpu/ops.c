@@ -8,6 +8,7 @@ const struct op_rule cpu_op[OP_COUNT] = {
 	[OP_MATMUL] = { .work = work_matmul },
 	[OP_EXPERT_MATMUL] = { cpu_expert_matmul, work_expert_matmul },
 	[OP_EXPERT_DW] = { cpu_expert_dw, work_expert_dw },
+	[OP_EXPERT_SLOTS] = { cpu_expert_slots, work_expert_slots },
 	[OP_DET] = { .work = work_det },
 	[OP_DET_GRAD] = { .work = work_det },
 	[OP_LAYERNORM] = { .work = work_norm },

@@ -286,6 +286,15 @@ work_expert_matmul(const Graph *g, const Node *n, int threads)
 	return workspace_bytes(tile_expert_matmul(g, n, threads).floats);
 }
 
+/* Of each replica a 64-bit number. */
+int64_t
+work_expert_slots(const Graph *g, const Node *n, int threads)
+{
+	(void)g;
+	(void)threads;
+	return workspace_bytes(2 * n->attr.EXPERT_SLOTS.replicas);
+}
+
 int64_t
 work_expert_dw(const Graph *g, const Node *n, int threads)
 {

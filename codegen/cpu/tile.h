@@ -50,6 +50,7 @@ larger(int64_t a, int64_t b)
 /* Workspace of kernels on float32. */
 WorkRule work_adafactor, work_adafactor_squares, work_attention,
 	work_classifier, work_det, work_expert_dw, work_expert_matmul,
+	work_expert_slots,
 	work_matmul, work_norm, work_norm_grad,
 	work_topk;
 

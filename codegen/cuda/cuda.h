@@ -42,7 +42,7 @@ int64_t cuda_part_rows(int64_t rows);
 
 EmitRule cuda_matmul_end, cuda_classifier, cuda_grad_norm, cuda_sum_squares,
 	cuda_conv, cuda_conv_dx, cuda_conv_dw, cuda_pad, cuda_resize,
-	cuda_expert_matmul, cuda_expert_dw;
+	cuda_expert_matmul, cuda_expert_dw, cuda_expert_slots;
 WorkRule cuda_work_matmul, cuda_work_classifier, cuda_work_conv,
 	cuda_work_reduce, cuda_work_expert_matmul, cuda_work_expert_dw;
 

@@ -188,6 +188,7 @@ const struct op_rule cuda_op[OP_COUNT] = {
 	[OP_MATMUL_END] = { cuda_matmul_end, cuda_work_matmul },
 	[OP_EXPERT_MATMUL] = { cuda_expert_matmul, cuda_work_expert_matmul },
 	[OP_EXPERT_DW] = { cuda_expert_dw, cuda_work_expert_dw },
+	[OP_EXPERT_SLOTS] = { cuda_expert_slots, NULL },
 	[OP_DET] = { .work = work_det },
 	[OP_DET_GRAD] = { .work = work_det },
 	[OP_LAYERNORM_GRAD] = { .work = work_norm_grad },

@@ -42,6 +42,26 @@ emit_gather(struct emit *e, const Node *n)
 	return true;
 }
 
+/* A gather of which the place behind the last row has zeros. */
+bool
+emit_take_rows(struct emit *e, const Node *n)
+{
+	const Val *x = emit_in(e, n, 0);
+	long long rows = (long long)x->shape.dim[0];
+	int nbytes = index_bytes(e, n, 1);
+
+	if (!nbytes)
+		return false;
+	out_line(e->out, "const struct ckr_part part = { %lld, 0, %lld };",
+	         rows + 1, rows);
+	out_line(e->out, "ckr_gather(p[3], p[0], p[1], %d, 1, %lld, %lld, "
+	         "%lld, part, env);", nbytes, rows,
+	         (long long)emit_out(e, n, 0)->shape.dim[0],
+	         (long long)shape_span(&x->shape, 1, x->shape.rank)
+	         * dtype_info[x->dt].nbytes);
+	return true;
+}
+
 /* Column `to` of the indices is those of element `i`. */
 static void
 selected_column(struct emit *e, const Shape *x, const char *i, const char *to)

@@ -53,3 +53,16 @@ emit_own_experts(struct emit *e, int64_t experts, int64_t all)
 	         all ? (long long)experts : 0,
 	         all ? emit_shard_number(e) : "0");
 }
+
+void
+emit_slots(struct emit *e, const Node *n)
+{
+	const Val *idx = emit_in(e, n, 0);
+
+	out_line(e->out, "const struct ckr_slots c1 = {");
+	EMIT_MEMBERS(e, "n all replicas room drop idx_bytes",
+	             idx->shape.dim[0], n->attr.EXPERT_SLOTS.all,
+	             n->attr.EXPERT_SLOTS.replicas, n->attr.EXPERT_SLOTS.room,
+	             n->attr.EXPERT_SLOTS.drop, dtype_info[idx->dt].nbytes);
+	out_line(e->out, "};");
+}

@@ -227,6 +227,14 @@ static const struct option_spec table[] = {
 	  "all E; needs --dp N, which E divides; with --zero, E is also the "
 	  "--zero-group (default: each replica has all experts)",
 	  FROM_TO(1, GROUP_MAX) },
+	{ "expert-capacity", "F", G_TARGET, set_real,
+	  FIELD(opt.expert_capacity), CI, "with --ep: send each replica the "
+	  "rows of its experts alone, with room for F times as many from each "
+	  "as if all had equally many, such as 1.25 (default: all rows go to "
+	  "all replicas)", .expected = "a number above 0" },
+	{ "expert-overflow", "fail|drop", G_TARGET, set_second,
+	  FIELD(opt.expert_drop), CI, "with --expert-capacity: end the step if "
+	  "there is no room for a row, or give zeros for it (default: fail)" },
 	{ "halves", "auto|on|off", G_TARGET, set_word, FIELD(opt.halves), CA,
 	  "run the two halves of a batch side by side: one computes while the "
 	  "other waits for ranks; auto: if that makes a step faster (default: "
@@ -524,6 +532,19 @@ check_ep(struct cli *c, FILE *err)
 	long long ep = c->opt.ep, dp = c->opt.dp, group = c->opt.zero_group;
 	long long near = dp > 0 && ep > 1 ? nearest_divisor(dp, ep) : 0;
 
+	if (option_given(c, "expert-capacity")
+	    && !(c->opt.expert_capacity > 0 && c->opt.expert_capacity < 1e9)) {
+		fprintf(err, "ckc: --expert-capacity %g: expected a number "
+		        "above 0; try: --expert-capacity 1.25\n",
+		        c->opt.expert_capacity);
+		return 2;
+	}
+	if (c->opt.expert_capacity > 0 && ep < 2) {
+		fprintf(err, "ckc: --expert-capacity %g: expected --ep E, the "
+		        "replicas that share experts; try: --dp 2 --ep 2\n",
+		        c->opt.expert_capacity);
+		return 2;
+	}
 	if (ep < 2)
 		return CLI_GO;
 	if (dp <= 0)

@@ -24,7 +24,7 @@ enum {
 	NO_BUDGET = 1 << 10, NO_CHOICE = 1 << 11, ZERO = 1 << 12,
 	NO_IMPORT = 1 << 13, ONE_REPLICA = 1 << 15, NO_ZERO = 1 << 16,
 	NO_HALF = 1 << 17, NO_OFFLOAD = 1 << 18, NO_STATE = 1 << 19,
-	NO_VALUES = 1 << 20, NO_AUTO = 1 << 21,
+	NO_VALUES = 1 << 20, NO_AUTO = 1 << 21, NO_CAPACITY = 1 << 22,
 	NO_IMPORT_NOR_LORA = 1 << 14    /* with adapters, --train unfreezes
 	                                 * parameters of graphs in text form */
 };
@@ -79,6 +79,7 @@ find_reasons(const struct cli *c)
 		   || has_offloadable_state(o->optimizer) ? 0 : NO_STATE)
 		| (c->automatic ? 0 : NO_AUTO)
 		| (o->zero > 0 ? ZERO : o->zero ? 0 : NO_ZERO)
+		| (o->expert_capacity > 0 ? 0 : NO_CAPACITY)
 		| (text ? NO_IMPORT : 0)
 		| (text && !o->nlora ? NO_IMPORT_NOR_LORA : 0);
 }
@@ -125,6 +126,7 @@ static const struct {
 	{ "zero", NO_UPDATE, update },
 	{ "zero", ONE_REPLICA, "with --dp 1: there is one replica" },
 	{ "zero-group", NO_ZERO, "without --zero" },
+	{ "expert-overflow", NO_CAPACITY, "without --expert-capacity" },
 	{ "offload", NO_TRAINING, training },
 	{ "offload", NO_STATE, "with --optimizer sgd, adafactor or none: there "
 	  "is no large state to offload" },

@@ -121,6 +121,27 @@ infer_sum_rows(struct infer *c)
 }
 
 bool
+infer_exchange_rows(struct infer *c)
+{
+	Shape s = shape_of(c, 0);
+	int64_t n = group_size(c);
+	bool out;
+
+	if (!check_ranks(c) || s.rank < 0)
+		return check_ranks(c) && rule_shape(c, s);
+	if (!rule_want_rank(c, 0, 2))
+		return false;
+	out = s.dim[0] == 1;
+	if (!rule_want_shape(c, 0, &(Shape){ s.rank, {
+		out ? 1 : n, out ? n : 1, s.dim[2], s.dim[3], s.dim[4],
+		s.dim[5], s.dim[6], s.dim[7] } }, "blocks of replicas"))
+		return false;
+	s.dim[0] = out ? n : 1;
+	s.dim[1] = out ? 1 : n;
+	return rule_shape(c, s);
+}
+
+bool
 infer_all_to_all(struct infer *c)
 {
 	Placement from = placement_of_attr(c->n),

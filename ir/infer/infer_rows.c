@@ -213,6 +213,46 @@ infer_expert_dw(struct infer *c)
 	                           b.rank < 0 ? -1 : b.dim[1]));
 }
 
+bool
+infer_expert_slots(struct infer *c)
+{
+	const Attr *a = &c->n->attr;
+	int64_t replicas = a->EXPERT_SLOTS.replicas, slots;
+	int64_t room = a->EXPERT_SLOTS.room, all = a->EXPERT_SLOTS.all;
+
+	if (!rule_want_class(c, 0, "iu", "integers"))
+		return false;
+	if (replicas < 1 || room < 0 || all < 1 || all % replicas
+	    || !mul_ok(replicas, room, &slots))
+		return rule_fail(c, "expected experts of %lld replicas, with "
+		                 "room for rows, found %lld experts, %lld rows",
+		                 (long long)replicas, (long long)all,
+		                 (long long)room);
+	if (shape_of(c, 0).rank >= 0 && shape_of(c, 0).rank != 1)
+		return rule_fail(c, "expected a list of indices");
+	return rule_result(c, 0, DT_I64, shape_of(c, 0))
+		&& rule_result(c, 1, DT_I64, SHAPE(slots))
+		&& rule_result(c, 2, in(c, 0)->dt, SHAPE(slots));
+}
+
+bool
+infer_take_rows(struct infer *c)
+{
+	Shape x = shape_of(c, 0), at = shape_of(c, 1), back = shape_of(c, 2);
+
+	if (!rule_want_class(c, 1, "i", "integers")
+	    || !rule_want_class(c, 2, "i", "integers"))
+		return false;
+	if (x.rank < 0 || at.rank < 0 || back.rank < 0)
+		return rule_shape(c, unknown(-1));
+	if (x.rank < 1 || at.rank != 1 || back.rank != 1
+	    || (x.dim[0] >= 0 && back.dim[0] >= 0 && x.dim[0] != back.dim[0]))
+		return rule_fail(c, "expected rows, a list of them, and one "
+		                 "for each row");
+	x.dim[0] = at.dim[0];
+	return rule_shape(c, x);
+}
+
 /* ---- normalisation ---- */
 
 /* Splits x's shape at the axis: statistics in front, a row behind. */

@@ -106,6 +106,16 @@ sharding_replica_rows(struct sharding_rule *c)
 	return true;
 }
 
+/* Blocks of replicas, before the other dims. */
+bool
+sharding_replica_blocks(struct sharding_rule *c)
+{
+	if (given_split(c)->first_axis < 2)
+		return false;
+	c->at[1 - c->from] = *given_split(c);
+	return true;
+}
+
 /* Collectives change placements: sharding_infer knows how.  Those of replicas
  * do not care for them. */
 bool

@@ -259,6 +259,18 @@ sharding_expert_dw(struct sharding_rule *c)
 	return true;
 }
 
+/* Dims behind the rows. */
+bool
+sharding_take_rows(struct sharding_rule *c)
+{
+	int out = result_value(c, 0);
+
+	if ((c->from != 0 && c->from != out) || given_split(c)->first_axis < 1)
+		return false;
+	c->at[0] = c->at[out] = *given_split(c);
+	return true;
+}
+
 /* ---- products with what follows ---- */
 
 /* Operands a, b, what is added, GELU's argument; results y and sums: of rows

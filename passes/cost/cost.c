@@ -233,12 +233,12 @@ cost_matmul(const Graph *g, const Node *n)
 	return product_work(g, n, k);
 }
 
-/* Of rows of all replicas of a group, an equal part has matrices of this one.
- */
+/* Of rows of all replicas of a group, an equal part has matrices of this one;
+ * of rows that were sent here, all. */
 static struct work
-own_expert_work(struct work w, int64_t experts, int64_t all)
+own_expert_work(struct work w, int64_t experts, int64_t all, bool sent)
 {
-	if (all > 0)
+	if (all > 0 && !sent)
 		w.product *= (double)experts / (double)all;
 	return w;
 }
@@ -252,7 +252,8 @@ cost_expert_matmul(const Graph *g, const Node *n)
 	return own_expert_work(product_work(g, n, x->rank == 2
 	                                    ? (double)x->dim[1] : 1),
 	                       g->val[n->in[1]].shape.dim[0],
-	                       n->attr.EXPERT_MATMUL.all);
+	                       n->attr.EXPERT_MATMUL.all,
+	                       n->attr.EXPERT_MATMUL.sent != 0);
 }
 
 static struct work
@@ -263,7 +264,8 @@ cost_expert_dw(const Graph *g, const Node *n)
 
 	return own_expert_work((struct work){
 		2 * elems(g, n->in[0]) * width, 0, node_traffic(g, n)
-	}, n->attr.EXPERT_DW.experts, n->attr.EXPERT_DW.all);
+	}, n->attr.EXPERT_DW.experts, n->attr.EXPERT_DW.all,
+	                       n->attr.EXPERT_DW.sent != 0);
 }
 
 /* FLOPs of `count` products of size T x S x D per head, and S x T softmax. */

@@ -23,43 +23,22 @@
  * x is gathered as early as it has fewer elements: tokens, before each is
  * repeated for its choices, and indices instead of biases that they select.
  * Y is summed behind the sum over choices.
+ *
+ * With --expert-capacity a row goes to the replica of its expert alone (GShard,
+ * Lepikhin et al. 2021), in a slot of which there are `room` for each pair of
+ * replicas, so that bytes are known (expert_slots):
+ *
+ *     x -> take_rows -> exchange_rows -> X -> expert_matmul -> Y
+ *       -> exchange_rows -> take_rows -> y
+ *
+ * Rows of other experts are then empty slots.  x is what has a row for each
+ * choice, and Y goes back behind the last product.  Rows without a slot are
+ * zeros in y (Switch Transformer, Fedus et al. 2022), or end the step.
  */
-#include "passes/expert_parallel/expert_parallel.h"
+#include "passes/expert_parallel/exchange.h"
 #include "ir/placement.h"
 
-#include <string.h>
-
-enum kind { ROWS_LOCAL, ROWS_ALL, ROWS_ZERO, ROWS_OTHER };
-
-struct rows {
-	ValId v;                        /* of the group; 0: none */
-	enum kind kind;
-};
-
-struct exchange {
-	Pass *p;
-	Graph *g;
-	int64_t count;                  /* replicas of a group */
-	NodeId nold;
-	bool *varies;                   /* by value: replicas may differ */
-	bool *feeds;                    /* by value: products of experts alone
-	                                 * read it, row by row */
-	struct rows *rows;              /* by value */
-	NodeId *order;
-	size_t norder, cap;
-	bool failed;
-};
-
 /* ---- ops that treat each row alone ---- */
-
-/* The ranks of a replica have a part of the rows each. */
-static bool
-shards_rows(const Graph *g, ValId v)
-{
-	const Placement *s = &g->val[v].placement;
-
-	return s->kind == PLACEMENT_SHARD && s->axis == 0;
-}
 
 static bool
 is_scalable(const Graph *g, ValId v)
@@ -67,7 +46,7 @@ is_scalable(const Graph *g, ValId v)
 	const Val *x = &g->val[v];
 
 	return x->shape.rank > 0
-		&& (!shards_rows(g, v)
+		&& (!exchange_shards_rows(g, v)
 		    || (x->placement.nsegment == 1
 		        && x->placement.replication == 1
 		        && placement_is_even(&x->placement, g->ranks)));
@@ -129,6 +108,21 @@ passes_rows(const Graph *g, const Node *n)
 	}
 }
 
+/* In slots each row is alone; otherwise those of a replica may be grouped. */
+static bool
+matches_rows(const struct exchange *e, ValId x, ValId y)
+{
+	const Graph *g = e->g;
+	const Shape *s = &g->val[x].shape;
+	bool sharded = exchange_shards_rows(g, x);
+
+	if (!is_scalable(g, x) || sharded != exchange_shards_rows(g, y))
+		return false;
+	return !exchange_has_capacity(e)
+		|| (!sharded && s->rank + 2 <= MAX_RANK
+		    && s->dim[0] == g->val[y].shape.dim[0]);
+}
+
 /* Each result row follows from the operands' rows of that number and from what
  * is the same on all replicas. */
 static bool
@@ -142,9 +136,7 @@ treats_rows_alone(const struct exchange *e, const Node *n)
 	for (int k = 0; k < n->nin; k++) {
 		ValId v = n->in[k];
 
-		if (!v || (has_rows(g, n, k)
-		           ? !is_scalable(g, v) || shards_rows(g, v)
-		             != shards_rows(g, n->out[0])
+		if (!v || (has_rows(g, n, k) ? !matches_rows(e, v, n->out[0])
 		           : e->varies[v]))
 			return false;
 	}
@@ -213,77 +205,6 @@ find_feeding(struct exchange *e)
 	}
 }
 
-/* ---- new nodes ---- */
-
-static void
-append_order(struct exchange *e, NodeId id)
-{
-	e->order = arena_grow(e->p->scratch, e->order, e->norder, &e->cap,
-	                      e->norder + 1, sizeof *e->order);
-	e->order[e->norder++] = id;
-}
-
-/* n with other operands, whose results have rows of the group, as v has of one
- * replica. */
-static ValId
-emit_rows(struct exchange *e, Op op, int nin, const ValId *in,
-          const Attr *attr, ValId v, NodeId like)
-{
-	Graph *g = e->g;
-	Node *n = node_new(g, op, nin, in, 1, like);
-	ValId y = n->out[0];
-	Val *to = &g->val[y], *from = &g->val[v];
-	IntList *shape;
-
-	n->attr = *attr;
-	to->shape = from->shape;
-	to->dt = from->dt;
-	to->placement = from->placement;
-	e->failed |= !mul_ok(from->shape.dim[0], e->count, &to->shape.dim[0]);
-	if (e->failed) {
-		node_error(g, e->p->diag, n, "--ep: too many rows");
-		return 0;
-	}
-	if (shards_rows(g, v))
-		to->placement.segment[0] *= e->count;
-	shape = attr_list_of(op, &n->attr, "shape");
-	if (shape)
-		shape->v[0] = to->shape.dim[0];
-	e->failed = !shape_infer(g, e->p->diag, n);
-	if (e->failed)
-		return 0;
-	val_rename(g, y, arena_printf(g->arena, "%s.rows", g->val[v].name));
-	append_order(e, g->nnode - 1);
-	return y;
-}
-
-static ValId
-emit_gather(struct exchange *e, ValId v, NodeId reader)
-{
-	Attr a = attr_default(OP_GATHER_ROWS);
-	NodeId def = e->g->val[v].def;
-
-	a.GATHER_ROWS.group = graph_shard_group(e->g);
-	return emit_rows(e, OP_GATHER_ROWS, 1, &v, &a, v, def ? def : reader);
-}
-
-/* This replica's rows take the place of what computed them alone. */
-static void
-emit_own_rows(struct exchange *e, ValId v)
-{
-	Graph *g = e->g;
-	Node *n = node_new(g, OP_SUM_ROWS, 1, &e->rows[v].v, 1,
-	                   g->val[v].def);
-	ValId fresh = n->out[0];
-
-	n->attr.SUM_ROWS.group = graph_shard_group(g);
-	n->out[0] = v;
-	g->val[fresh].def = 0;
-	g->val[v].def = node_id(g, n);
-	g->val[v].result_index = 0;
-	append_order(e, node_id(g, n));
-}
-
 /* ---- rows of the group ---- */
 
 /* The operand that has all rows and no more elements; 0: none. */
@@ -311,20 +232,23 @@ gathered(struct exchange *e, ValId v, NodeId reader)
 	ValId x, in[2];
 	Node n;
 
-	if (e->rows[v].v || e->failed)
+	if ((e->rows[v].v && e->rows[v].slots == e->at) || e->failed)
 		return e->rows[v].v;
-	x = earlier_rows(e, v);
+	x = exchange_has_capacity(e) && v == e->slots[e->at].idx ? 0
+		: earlier_rows(e, v);
 	if (!x) {
-		e->rows[v].v = emit_gather(e, v, reader);
+		e->rows[v].v = exchange_emit_gather(e, v, g->val[v].def
+		                                    ? g->val[v].def : reader);
 	} else {
 		n = g->node[g->val[v].def];
 		in[0] = n.in[0];
 		in[n.nin - 1] = gathered(e, x, reader);
 		if (!e->failed)
-			e->rows[v].v = emit_rows(e, n.op, n.nin, in, &n.attr,
-			                         v, g->val[v].def);
+			e->rows[v].v = exchange_emit_rows(
+				e, n.op, n.nin, in, &n.attr, v, g->val[v].def);
 	}
 	e->rows[v].kind = ROWS_ALL;
+	e->rows[v].slots = e->at;
 	return e->rows[v].v;
 }
 
@@ -367,7 +291,7 @@ is_worth_it(const struct exchange *e, const Node *n)
 	const Graph *g = e->g;
 	int64_t y = val_data_bytes(&g->val[n->out[0]]), most = 0;
 
-	if (op_info[n->op].flags & F_COMM)
+	if (op_info[n->op].flags & F_COMM || exchange_has_capacity(e))
 		return false;
 	for (int k = 0; k < n->nin; k++) {
 		int64_t bytes = val_data_bytes(&g->val[n->in[k]]);
@@ -382,13 +306,20 @@ is_worth_it(const struct exchange *e, const Node *n)
 
 /* The rows that n makes of those of its operands; ROWS_LOCAL: of none. */
 static enum kind
-result_kind(const struct exchange *e, const Node *n)
+result_kind(struct exchange *e, const Node *n)
 {
-	bool any = false;
+	bool any = false, mixed = false;
 
-	for (int k = 0; k < n->nin; k++)
-		any |= e->rows[n->in[k]].kind > ROWS_ALL;
-	if (!any || !treats_rows_alone(e, n))
+	for (int k = 0; k < n->nin; k++) {
+		const struct rows *r = &e->rows[n->in[k]];
+
+		if (r->kind <= ROWS_ALL)
+			continue;
+		mixed |= any && r->slots != e->at;
+		any = true;
+		e->at = r->slots;
+	}
+	if (!any || mixed || !treats_rows_alone(e, n))
 		return ROWS_LOCAL;
 	if (keeps_zeros(e, n) && (e->feeds[n->out[0]] || is_worth_it(e, n)))
 		return ROWS_ZERO;
@@ -408,61 +339,108 @@ replace_node(struct exchange *e, NodeId id, enum kind kind)
 			? gathered(e, n.in[k], id) : n.in[k];
 	if (e->failed)
 		return;
-	e->rows[y].v = emit_rows(e, n.op, n.nin, in, &n.attr, y, id);
+	e->rows[y].v = exchange_emit_rows(e, n.op, n.nin, in, &n.attr, y, id);
 	e->rows[y].kind = kind;
+	e->rows[y].slots = e->at;
 	if (!e->failed && e->g->val[y].output)
-		emit_own_rows(e, y);
+		exchange_emit_own(e, y);
+}
+
+/* Rows of operand v that are not in the slots at hand come back first. */
+static bool
+bring_back(struct exchange *e, NodeId id, ValId v)
+{
+	int at = e->at;
+
+	if (e->rows[v].kind <= ROWS_ALL || e->g->val[v].def >= e->nold)
+		return true;
+	if (e->rows[v].kind == ROWS_OTHER)
+		return node_error(e->g, e->p->diag, &e->g->node[id],
+		                  "--expert-capacity: its operands are rows by "
+		                  "two choices of experts; leave out "
+		                  "--expert-capacity");
+	exchange_emit_own(e, v);
+	e->at = at;
+	return !e->failed;
 }
 
 /* A node reads its operands' rows of this replica. */
-static void
+static bool
 keep_node(struct exchange *e, NodeId id)
 {
 	const Node n = e->g->node[id];
 
 	for (int k = 0; k < n.nin; k++)
-		if (e->rows[n.in[k]].kind > ROWS_ALL
-		    && e->g->val[n.in[k]].def < e->nold)
-			emit_own_rows(e, n.in[k]);
-	append_order(e, id);
+		if (!bring_back(e, id, n.in[k]))
+			return false;
+	exchange_append(e, id);
+	return true;
 }
 
 static bool
 check_product(const struct exchange *e, const Node *n)
 {
-	if (is_scalable(e->g, n->in[0]) && is_scalable(e->g, n->in[2])
-	    && is_scalable(e->g, n->out[0]))
+	bool sharded = exchange_has_capacity(e)
+		&& (exchange_shards_rows(e->g, n->in[0])
+		    || exchange_shards_rows(e->g, n->in[2]));
+
+	if (!sharded && is_scalable(e->g, n->in[0])
+	    && is_scalable(e->g, n->in[2]) && is_scalable(e->g, n->out[0]))
 		return true;
-	return node_error(e->g, e->p->diag, n, "--ep: its rows cannot be "
-	                  "exchanged: the ranks of a replica have unequal "
-	                  "numbers of them; leave out --sp, or try a batch "
-	                  "that --tp divides");
+	return node_error(e->g, e->p->diag, n, "--ep%s: its rows cannot be "
+	                  "exchanged: %s; leave out --sp",
+	                  sharded ? " --expert-capacity" : "", sharded
+	                  ? "each rank of a replica has a part of them"
+	                  : "the ranks of a replica have unequal numbers of "
+	                    "them");
+}
+
+/* A product of experts: of rows of the group. */
+static bool
+replace_product(struct exchange *e, NodeId id)
+{
+	const Node n = e->g->node[id];
+
+	if (!check_product(e, &n)
+	    || (exchange_has_capacity(e) && !exchange_find_slots(e, id)))
+		return false;
+	if (e->rows[n.in[0]].slots != e->at && !bring_back(e, id, n.in[0]))
+		return false;
+	replace_node(e, id, ROWS_ZERO);
+	return true;
+}
+
+static bool
+visit_node(struct exchange *e, NodeId id)
+{
+	const Node *n = &e->g->node[id];
+	enum kind kind;
+
+	if (is_shared_product(n))
+		return replace_product(e, id);
+	kind = result_kind(e, n);
+	if (kind == ROWS_LOCAL)
+		return keep_node(e, id);
+	replace_node(e, id, kind);
+	return true;
 }
 
 bool
 exchange_rows(Pass *p, Graph *g, int64_t count)
 {
 	struct exchange e = { .p = p, .g = g, .count = count,
-		.nold = g->nnode };
+		.nold = g->nnode, .nslots = 1 };
 	size_t n = g->nval;
 
 	e.varies = arena_array(p->scratch, n, sizeof *e.varies);
 	e.feeds = arena_array(p->scratch, n, sizeof *e.feeds);
 	e.rows = arena_array(p->scratch, n, sizeof *e.rows);
+	e.slots = arena_array(p->scratch, g->nnode + 1, sizeof *e.slots);
 	find_varying(&e);
 	find_feeding(&e);
-	for (NodeId id = 1; id < e.nold && !e.failed; id++) {
-		const Node *node = &g->node[id];
-		enum kind kind = is_shared_product(node) ? ROWS_ZERO
-			: result_kind(&e, node);
-
-		if (is_shared_product(node) && !check_product(&e, node))
+	for (NodeId id = 1; id < e.nold && !e.failed; id++)
+		if (!visit_node(&e, id))
 			return false;
-		if (kind != ROWS_LOCAL)
-			replace_node(&e, id, kind);
-		else
-			keep_node(&e, id);
-	}
 	if (e.failed)
 		return false;
 	graph_reorder(g, e.order, (uint32_t)e.norder);

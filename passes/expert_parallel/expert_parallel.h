@@ -2,7 +2,8 @@
  *
  * in      a canonical forward graph of one rank of a replica, with its loss
  * out     the same with the matrices of this replica's experts alone, and
- *         exchanges of rows before and behind their products
+ *         exchanges of rows before and behind their products; with
+ *         --expert-capacity by slots, of which there are so many
  * must not know backward, optimizers and memory
  */
 #ifndef PASSES_EXPERT_PARALLEL_EXPERT_PARALLEL_H

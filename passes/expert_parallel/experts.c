@@ -194,10 +194,12 @@ pass_experts(Pass *p, Graph *g)
 	m.is = arena_array(p->scratch, g->nval, sizeof *m.is);
 	if (!find_matrices(&m) || !check_readers(&m))
 		return false;
-	FOR_NODES (n, g)
-		if (n->op == OP_EXPERT_MATMUL)
-			n->attr.EXPERT_MATMUL.all =
-				g->val[n->in[1]].shape.dim[0];
+	FOR_NODES (n, g) {
+		if (n->op != OP_EXPERT_MATMUL)
+			continue;
+		n->attr.EXPERT_MATMUL.all = g->val[n->in[1]].shape.dim[0];
+		n->attr.EXPERT_MATMUL.sent = p->opt->expert_capacity > 0;
+	}
 	FOR_VALS (v, g)
 		if (m.is[val_id(g, v)])
 			take_own_experts(g, v, m.count);

@@ -95,6 +95,14 @@ grad_sum_rows(struct grad *c)
 	return true;
 }
 
+/* Blocks go back where they came from. */
+bool
+grad_exchange_rows(struct grad *c)
+{
+	c->dx[0] = adj_op(c, OP_EXCHANGE_ROWS, 1, c->dy, &c->n.attr);
+	return true;
+}
+
 /* Backward of Replicate -> ReplicatePartial is Partial -> Replicate. */
 bool
 grad_replicate(struct grad *c)

@@ -236,7 +236,9 @@ grad_expert_matmul(struct grad *c)
 
 	product.EXPERT_MATMUL.tb = !tb;
 	product.EXPERT_MATMUL.all = c->n.attr.EXPERT_MATMUL.all;
+	product.EXPERT_MATMUL.sent = c->n.attr.EXPERT_MATMUL.sent;
 	sums.EXPERT_DW.all = c->n.attr.EXPERT_MATMUL.all;
+	sums.EXPERT_DW.sent = c->n.attr.EXPERT_MATMUL.sent;
 	sums.EXPERT_DW.experts = adj_shape(c, w)->dim[0];
 	if (c->want[1])
 		c->dx[1] = adj_op(c, OP_EXPERT_DW, 3,
@@ -245,6 +247,15 @@ grad_expert_matmul(struct grad *c)
 	if (c->want[0])
 		c->dx[0] = adj_op(c, OP_EXPERT_MATMUL, 3,
 		                  (ValId[]){ dy, w, idx }, &product);
+	return true;
+}
+
+bool
+grad_take_rows(struct grad *c)
+{
+	c->dx[0] = adj_op(c, OP_TAKE_ROWS, 3, (ValId[]){
+		c->dy[0], c->n.in[2], c->n.in[1]
+	}, NULL);
 	return true;
 }
 

@@ -7,7 +7,8 @@
 
 /* ORDER FAULT: enum ckr_bad of codegen/cuda/kernels/device.cuh. */
 static const char *const fault_text[] = { NULL, "index out of range",
-	"label out of range" };
+	"label out of range",
+	"--expert-capacity is too small: expected at least" };
 
 bool
 stepping_is_last(const struct stepping *c)

@@ -15,13 +15,23 @@ fault_of_instr(struct stepping *c, const struct ckr_instr *s)
 	const char *why = c->env.fault;
 	char origin[NAME_TEXT];
 
+	long long value = (long long)c->env.fault_value;
+	/* a share, in hundredths */
+	bool share = why[0] == '-';
+
 	c->env.fault = NULL;
+	err_name(origin, sizeof(origin), s->origin ? s->origin : "");
+	if (share)
+		return err_set(c->err, CKR_EDATA, "step %llu: node '%s' (%s): "
+		               "%s %lld.%02lld; try: ckc --expert-capacity "
+		               "%lld.%02lld",
+		               (unsigned long long)c->progress->step + 1,
+		               origin, s->op, why, value / 100, value % 100,
+		               value / 100, value % 100);
 	return err_set(c->err, CKR_EDATA,
 	               "step %llu: node '%s' (%s): %s: %lld",
-	               (unsigned long long)c->progress->step + 1,
-	               err_name(origin, sizeof(origin),
-	                        s->origin ? s->origin : ""), s->op, why,
-	               (long long)c->env.fault_value);
+	               (unsigned long long)c->progress->step + 1, origin,
+	               s->op, why, value);
 }
 
 /* CKR_POISON: NaN in every byte of the arena that no tensor needs after step

@@ -5,6 +5,27 @@
 
 void cases_experts(struct setup *);
 
+/* Slots of rows for replicas: room for all, for some, for none. */
+static void
+case_slots(struct setup *t, int64_t n, int64_t replicas, int64_t room)
+{
+	Attr a = attr_default(OP_EXPERT_SLOTS);
+	ValId idx = given(t, n % 2 ? DT_I32 : DT_I64, SHAPE(n),
+	                  n % 3 ? -1 : 0, (double)(2 * replicas));
+	ValId x = given(t, DT_BF16, SHAPE(n, 3, 2), -1, 1), slot, row;
+
+	a.EXPERT_SLOTS.all = 2 * replicas;
+	a.EXPERT_SLOTS.replicas = replicas;
+	a.EXPERT_SLOTS.room = room;
+	a.EXPERT_SLOTS.drop = 1;
+	case_begin(t, "expert_slots");
+	slot = APPLY(t, OP_EXPERT_SLOTS, &a, idx)->out[0];
+	row = slot + 1;
+	case_begin(t, "take_rows");
+	x = APPLY(t, OP_TAKE_ROWS, NULL, x, row, slot)->out[0];
+	APPLY(t, OP_TAKE_ROWS, NULL, x, slot, row);
+}
+
 /* Rows of all experts, of few, and of one alone; more than a tile's. */
 void
 cases_experts(struct setup *t)
@@ -18,6 +39,9 @@ cases_experts(struct setup *t)
 
 	if (!(t->machine->target->fuses & FUSE_EXPERTS))
 		return;
+	for (int64_t n = 1; n < 900; n = 3 * n + 2)
+		for (int64_t room = 1; room < 2 * n; room = 4 * room + 1)
+			case_slots(t, n, 1 + n % 5, room);
 	for (size_t k = 0; k < sizeof size / sizeof *size; k++)
 		for (int i = 0; i < 6; i++) {
 			Attr a = attr_default(OP_EXPERT_MATMUL);

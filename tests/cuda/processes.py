@@ -47,6 +47,7 @@ RUNS = (
 SHARED = (
     ("llama-dynamo", 4, ("--tp", 4, "--sp")),
     ("qwen2-moe-dyn", 4, ("--dp", 4, "--ep", 2)),
+    ("qwen2-moe-dyn", 4, ("--dp", 4, "--ep", 2, "--expert-capacity", 2)),
 )
 
 

@@ -2,7 +2,7 @@
 """Experts that replicas share (--ep), beside one rank with the whole batch.
 
     expert_parallel.py CKC CKRUN [--flags "--target cuda ..."] [models] [forms] [routing] [files]
-    [evaluation] [processes] [refusals] [some]
+    [evaluation] [capacity] [processes] [refusals] [some]
 
 Four mixtures, after Mixtral, Qwen2-MoE (a shared expert with a gate), DeepSeek-V3 (sigmoid scores, a
 bias that only chooses, three choices) and GPT-OSS (biases, clamps, matrices the other way round).
@@ -10,7 +10,8 @@ models: losses, gradients and parameters are those of the interpreter in float64
 whole batch; a replica has experts / E of the parameters, gradients and states of experts; the plan
 replays.  forms: the same with ranks, ZeRO, micro-batches, 16 bits, adapters, budgets, clipping.
 routing: all rows to one expert, experts without rows.  files: a run changes its shape every few
-steps.  evaluation: of samples that no batch divides.  processes: the files of virtual ranks.  What
+steps.  evaluation: of samples that no batch divides.  capacity: the same with room for all rows; without, rows
+behind it give zeros, or the step ends with the capacity that would do.  processes: the files of virtual ranks.  What
 has no sense is refused with the line to type.  some: one shape of each mixture, for other targets.
 --flags: more for ckc.
 """
@@ -44,6 +45,8 @@ SHAPES = {
     "ep2 of 4": (["--dp", 4, "--ep", 2], 1),
     "ranks": (["--dp", 2, "--ep", 2, "--tp", 2], 2),
 }
+# Ranks share rows, and have each expert whole.
+WHOLE = ["--dp", 2, "--ep", 2, "--tp", 2, "--sp", "--shard", "up=R", "--shard", "down=R"]
 FORMS = {
     "zero 1": (["--dp", 4, "--ep", 2, "--zero", 1], 1),
     "zero 2": (["--dp", 4, "--ep", 2, "--zero", 2, "--zero-group", 2], 1),
@@ -51,6 +54,9 @@ FORMS = {
     "zero 3 of 4": (["--dp", 4, "--ep", 2, "--zero", 3], 1),
     "zero 3, ranks": (["--dp", 2, "--ep", 2, "--tp", 2, "--sp", "--zero", 3], 2),
     "ranks, rows": (["--dp", 2, "--ep", 2, "--tp", 2, "--sp"], 2),
+    "rows of whole experts": ([*WHOLE], 2),
+    "rows of whole experts, micro": ([*WHOLE, "--grad-accum", 2], 1),
+    "rows of whole experts, zero": ([*WHOLE, "--zero", 2], 2),
     "micro": (["--dp", 2, "--ep", 2, "--grad-accum", 2], 1),
     "micro of 4": (["--dp", 4, "--ep", 2, "--grad-accum", 2, "--zero", 2], 1),
     "micro, ranks": (["--dp", 2, "--ep", 2, "--tp", 2, "--grad-accum", 2], 1),
@@ -61,6 +67,23 @@ FORMS = {
     "averages": (["--dp", 4, "--ep", 2, "--ema"], 1),
     "adapters": (["--dp", 2, "--ep", 2, "--lora", "head=2:4"], 2),
     "frozen": (["--dp", 2, "--ep", 2, "--zero", 3, "--freeze", "up"], 2),
+}
+
+
+# Room for all rows.
+CAPACITIES = {
+    "2": (["--dp", 2, "--ep", 2, "--expert-capacity", 2], 2),
+    "4": (["--dp", 4, "--ep", 4, "--expert-capacity", 4], 1),
+    "2 of 4": (["--dp", 4, "--ep", 2, "--expert-capacity", 2.5, "--zero", 3], 1),
+    "ranks": (["--dp", 2, "--ep", 2, "--tp", 2, "--expert-capacity", 2], 2),
+    "micro": (["--dp", 2, "--ep", 2, "--grad-accum", 2, "--expert-capacity", 2], 1),
+    "lean": (["--dp", 2, "--ep", 2, "--expert-capacity", 2, "--memory-budget", "90%"], 2),
+}
+# One expert has all rows, and room for some of each replica.
+DROPS = {
+    "half": (["--dp", 2, "--ep", 2, "--expert-capacity", 1], 2, 3),
+    "two of three": (["--dp", 4, "--ep", 2, "--expert-capacity", 1.2], 1, 2),
+    "one of four": (["--dp", 4, "--ep", 4, "--expert-capacity", 0.8], 1, 1),
 }
 
 
@@ -100,7 +123,7 @@ def scores(kind, n, e, k):
 	%g = {"mul %q, %q" if kind == "qwen" else "div %q, %total"}"""
 
 
-def mixture(kind, b):
+def mixture(kind, b, kept=None):
     e, k, h, f = experts_of(kind), CHOICES.get(kind, 2), WIDTH, HIDDEN
     n = b * TOKENS
     turned = kind == "gptoss"
@@ -154,6 +177,11 @@ def mixture(kind, b):
 	%b3 = gather %down_bias, %i {axis=0}
 	%y2 = add %y1, %b3"""
     last = "%y2" if turned else "%y1"
+    if kept:
+        last = "%y3"
+        text += f"""
+	const %kept: f32[{n},1,1] = {{{",".join(map(str, kept))}}}
+	%y3 = mul %y1, %kept"""
     text += f"""
 	%g4 = reshape %g {{shape=[{n},{k},1]}}
 	%z0 = mul {last}, %g4
@@ -197,9 +225,9 @@ def typed(values):
 
 
 class Experts(ck.Bench):
-    def model(self, kind, b):
-        path = self.path(f"{kind}{b}.ck")
-        text, params = mixture(kind, b)
+    def model(self, kind, b, kept=None):
+        path = self.path(f"{kind}{b}{'-kept' if kept else ''}.ck")
+        text, params = mixture(kind, b, kept)
         with open(path, "w") as f:
             f.write(text)
         if not os.path.exists(self.path(kind + ".st")):
@@ -225,7 +253,7 @@ class Experts(ck.Bench):
             return None
         return np.array(ck.losses(log))
 
-    def right(self, kind, shape, *more, steps=3):
+    def right(self, kind, shape, *more, steps=3, kept=None):
         """Of one rank, which has the samples of a step in one batch."""
         flags, n = shape[0], samples(shape)
         keep = {"--optimizer", "--freeze", "--lora"}
@@ -233,7 +261,7 @@ class Experts(ck.Bench):
         own = [x for i in at for x in flags[i : i + 2]]
         run = ["--steps", steps, *TRAIN[:-3], *more]
         return Truth(
-            *(self, self.model(kind, n), own, self.path(f"in{n}.st"), *run),
+            *(self, self.model(kind, n, kept), own, self.path(f"in{n}.st"), *run),
             init=self.path(kind + ".st"),
         )
 
@@ -268,6 +296,8 @@ class Experts(ck.Bench):
             self.one(kind, str(shape), shape)
         bf16 = (["--dp", 4, "--ep", 2, "--zero", 3, "--dtype", "bf16"], 1)
         self.one("gptoss", "16 bits", bf16, ADAM16)
+        self.one("gptoss", "capacity", CAPACITIES["2 of 4"])
+        self.dropped("two of three")
 
     def evaluation(self):
         rng, got = np.random.default_rng(1), {}
@@ -283,6 +313,36 @@ class Experts(ck.Bench):
         want = list(got.values())[0]
         same = want and all(x and abs(x / want - 1) < 1e-6 for x in got.values())
         self.check(same, f"evaluation: {got}")
+
+    def capacity(self):
+        for kind in ("mixtral", "deepseek", "gptoss", "few"):
+            for name, shape in CAPACITIES.items():
+                self.one(kind, f"capacity {name}", shape)
+        flags, b = CAPACITIES["2"]
+        self.one("gptoss", "capacity, bf16", ([*flags, "--dtype", "bf16"], b), ADAM16)
+        for name in DROPS:
+            self.dropped(name)
+
+    def dropped(self, name):
+        flags, b, room = DROPS[name]
+        shape = [*flags, "--expert-overflow", "drop"], b
+        got = self.train("one", shape)
+        rows = b * TOKENS
+        kept = [int(i % rows < room) for i in range(samples(shape) * TOKENS)]
+        if got is not None:
+            right = self.right("one", shape, kept=kept)
+            right.check(f"drop {name}", NEAR, got, "got.g", "got.s")
+        so = self.path("one.so")
+        self.must(self.ckc(self.model("one", b), "-o", so, "--quiet", *flags, *FLAGS), name)
+        done = self.ckrun(so, "--inputs", "in4.st", "--init", "one.st", "--steps", 2)
+        ep = flags[flags.index("--ep") + 1]
+        words = f"--expert-capacity is too small: expected at least {ep}.00; try: ckc --expert"
+        self.check(
+            done.returncode == 1
+            and "step 1: node '" in done.stderr
+            and f"' (expert_slots): {words}" in done.stderr,
+            f"{name}: {done.returncode} {done.stderr}",
+        )
 
     def forms(self):
         for name, shape in FORMS.items():
@@ -334,7 +394,13 @@ class Experts(ck.Bench):
             print("skipped: processes, which need mpirun and ckr_mpi.so")
             return
         start = ["env", "ASAN_OPTIONS=detect_leaks=0", mpirun, "--allow-run-as-root"]
-        for shape in SHAPES["ep2 of 4"], SHAPES["ranks"], FORMS["zero 3, ranks"]:
+        for shape in (
+            SHAPES["ep2 of 4"],
+            SHAPES["ranks"],
+            FORMS["zero 3, ranks"],
+            CAPACITIES["2 of 4"],
+            CAPACITIES["ranks"],
+        ):
             n = shape[0][1] * (2 if "--tp" in shape[0] else 1)
             launch = [*start, "--oversubscribe", "-n", n]
             want = self.train("gptoss", shape, name="virtual")
@@ -361,6 +427,11 @@ class Experts(ck.Bench):
         no(model, ["--ep", 2, "--dp", 2, "--halves", "on"], "try: --halves off")
         no(model, ["--ep", 8, "--dp", 8], "'u", "of the 4 experts of parameter 'up'", "--ep 4")
         no(model, ["--ep", 3, "--dp", 3], "of the 4 experts of parameter 'up'", "--dp 4 --ep 4")
+        no(model, ["--dp", 2, "--expert-capacity", 2], "expected --ep E", "try: --dp 2 --ep 2")
+        both = ["--dp", 2, "--ep", 2, "--expert-capacity"]
+        no(model, [*both, 0], "expected a number above 0; try: --expert-capacity 1.25")
+        no(model, [*both, "x"], "expected a number")
+        no(model, [*WHOLE, "--expert-capacity", 2], "a part of them; leave out --sp")
         plain = self.path("plain.ck")
         text = mixture("mixtral", 2)[0]
         with open(plain, "w") as f:
@@ -393,7 +464,8 @@ def main():
         labels = rng.integers(0, CLASSES, (n, TOKENS))
         labels[0] = -100
         files.st_write(bench.path(f"in{n}.st"), typed({"x": x, "labels": labels}))
-    parts = ["models", "forms", "routing", "files", "evaluation", "processes", "refusals"]
+    parts = ["models", "forms", "routing", "files", "evaluation", "capacity", "processes"]
+    parts += ["refusals"]
     for part in bench.names or parts:
         getattr(bench, part)()
     bench.finish()

@@ -555,6 +555,19 @@ build_experts(struct fd *f, int i)
 	fd_loss(f, fd_2(f, OP_MUL, in[0], in[0]));
 }
 
+/* Rows in other places; one is left out, two places are empty. */
+static void
+build_take_rows(struct fd *f, int i)
+{
+	static const int at[] = { 2, 4, 0, 3, 4 }, back[] = { 2, 5, 0, 3 };
+	ValId in[3] = { fd_param(f, i ? SHAPE(4, 2, 3) : SHAPE(4)) };
+
+	in[1] = fd_ints(f, SHAPE(5), at);
+	in[2] = fd_ints(f, SHAPE(4), back);
+	in[0] = fd_op(f, OP_TAKE_ROWS, 3, in, NULL);
+	fd_loss(f, fd_2(f, OP_MUL, in[0], in[0]));
+}
+
 /* x x, x x^T: both operands are the same value. */
 static void
 build_matmul_self(struct fd *f, int i)
@@ -918,6 +931,7 @@ const struct fd_case fd_cases[] = {
 	{ "matmul_batch", build_matmul_batch, 24 },
 	{ "matmul_self", build_matmul_self, 5 },
 	{ "experts", build_experts, 6 },
+	{ "take_rows", build_take_rows, 2 },
 	{ "projections", build_projections, 1 },
 	{ "softmax", build_softmax, 8 },
 	{ "det", build_det, 2 },

@@ -208,7 +208,7 @@ OPS = {
     "codegen/rules/rows.c": (2, "emit rules that ops share"),
     "codegen/rules/shard.c": (3, "what adds"),
     "codegen/cpu/tile.c": (2, "emit rules that ops share"),
-    "codegen/rank_tables.c": (5, "what a collective cuts"),
+    "codegen/rank_tables.c": (7, "what a collective cuts"),
     "codegen/inputs.c": (1, "slices of labels"),
     "codegen/tables.c": (1, "adam"),
     "frontend/import/import_move.c": (3, "one reader of several operators"),

@@ -105,6 +105,9 @@ experts(void **state)
 	a.EXPERT_MATMUL.all = 3 * E;
 	expect(&b, add(&b, OP_EXPERT_MATMUL, 3, (ValId[]){ x, w, idx }, &a),
 	       flops / 3, flops / 3, bytes);
+	a.EXPERT_MATMUL.sent = 1;
+	expect(&b, add(&b, OP_EXPERT_MATMUL, 3, (ValId[]){ x, w, idx }, &a),
+	       flops, flops, bytes);
 	end(&b);
 }
 

@@ -5,7 +5,8 @@
 
 What stands between the products, and behind them, treats rows alone or does not, is read elsewhere
 too, needs what other rows have, or is not finite at zero; tokens go to some of the experts.  Loss,
-gradients and updates are those of the whole batch to 1e-12, in every form of the graph.
+gradients and updates are those of the whole batch to 1e-12, in every form of the graph.  Without room
+for all rows those behind it give zeros, or are a fault.
 """
 
 import os
@@ -19,9 +20,41 @@ FLAGS = [
     [],
     ["--tp=2"],
     ["--tp=2", "--sp"],
+    ["--tp=2", "--sp", "--shard=w*=R"],  # experts are whole on ranks
     ["--optimizer=sgdm"],
     ["--optimizer=sgd"],
+    ["--expert-capacity=4"],  # room for all rows
+    ["--expert-capacity=4", "--tp=2"],
+    ["--expert-capacity=4", "--optimizer=sgd"],
 ]
+# Random indices are 0 and 1, whose experts the first replica has: it has room for the first rows of
+# each replica, and those behind them give zeros.
+DROPPED = """graph @dropped {{
+	input %x: f32[{n},3]
+	input %i: i64[{n}]
+	input %t: f32[{n},5]
+	param %up: f32[{e},3,6]
+	param %bias: f32[{e},6]
+	param %down: f32[{e},6,5]
+	const %kept: f32[{n},1] = {{{kept}}}
+	%w = gather %up, %i {{axis=0}}
+	%x1 = reshape %x {{shape=[{n},1,3]}}
+	%u = matmul %x1, %w
+	%u1 = reshape %u {{shape=[{n},6]}}
+	%b = gather %bias, %i {{axis=0}}
+	%h = add %u1, %b
+	%a = sigmoid %h
+	%v = gather %down, %i {{axis=0}}
+	%a1 = reshape %a {{shape=[{n},1,6]}}
+	%d = matmul %a1, %v
+	%y = reshape %d {{shape=[{n},5]}}
+	%z = mul %y, %kept
+	%e = sub %z, %t
+	%s = mul %e, %e
+	%loss: f32[] output = reduce_mean %s {{axes=[0,1], keepdims=0}}
+	loss %loss
+}}
+"""
 
 
 class Mixture:
@@ -170,12 +203,32 @@ def run(tool, folder, seed):
     return f"seed {seed}: {' '.join(done.args[3:])}: {done.stdout[-600:]}{done.stderr[-600:]}"
 
 
+def dropped(tool, folder):
+    """Capacities of a part of the rows, of replicas of two rows and more."""
+    faults = []
+    for rows, dp, ep, capacity in (2, 2, 2, 1.0), (5, 4, 2, 0.7), (6, 4, 4, 1.5), (4, 2, 2, 0.5):
+        room = -(-capacity * rows // ep)
+        kept = ["1" if i % rows < room else "0" for i in range(rows * dp)]
+        paths = [os.path.join(folder, f"{name}.ck") for name in ("all", "own")]
+        for path, n, mask in (paths[0], rows * dp, kept), (paths[1], rows, ["1"] * rows):
+            with open(path, "w") as f:
+                f.write(DROPPED.format(n=n, e=2 * ep, kept=",".join(mask)))
+        flags = [f"--dp={dp}", f"--ep={ep}", f"--expert-capacity={capacity}", "--quiet"]
+        run = [tool, *paths, "--stop-after=optim", *flags]
+        for more, words in (["--expert-overflow=drop"], " 0 faults"), ([], "a row has no room"):
+            done = subprocess.run([*run, *more], capture_output=True, text=True)
+            if words not in done.stdout or (not more) == (done.returncode == 0):
+                faults.append(f"{flags} {more}: {done.stdout}{done.stderr}")
+    return faults
+
+
 def main():
     first, last = (int(sys.argv[2]), int(sys.argv[3])) if len(sys.argv) > 3 else (0, 300)
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(2) as pool:
         faults = [
             x for x in pool.map(lambda s: run(sys.argv[1], folder, s), range(first, last)) if x
         ]
+        faults += dropped(sys.argv[1], folder)
     for fault in faults[:5]:
         print(fault)
     print(f"{last - first - len(faults)} passed, {len(faults)} failed")

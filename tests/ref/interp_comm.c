@@ -170,6 +170,19 @@ interp_sum_rows(struct call *c)
 	return true;
 }
 
+bool
+interp_exchange_rows(struct call *c)
+{
+	int64_t block = c->in[0].n / group_of_shards(c->it), to = 0;
+	int64_t from = interp_shard(c->it) * block;
+
+	for (int r = 0; r < c->it->replicas; r++)
+		for (int64_t i = 0; in_group(c->it, c->a->EXCHANGE_ROWS.group,
+		                             r) && i < block; i++)
+			c->out[0].x[to++] = of_replica(c, r)[from + i];
+	return true;
+}
+
 /* ---- collectives ---- */
 
 /* A placement of operand 0, as the interpreter has that. */

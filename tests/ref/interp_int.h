@@ -88,7 +88,7 @@ InterpFn interp_copy, interp_offload_into, interp_expand,
 
 /* interp_nn.c */
 InterpFn interp_det, interp_det_grad, interp_matmul,
-	interp_expert_matmul, interp_expert_dw, interp_softmax, interp_softmax_grad,
+	interp_expert_matmul, interp_expert_dw, interp_expert_slots, interp_take_rows, interp_softmax, interp_softmax_grad,
 	interp_layernorm, interp_layernorm_grad, interp_rmsnorm,
 	interp_rmsnorm_grad, interp_sce, interp_sce_grad, interp_nll,
 	interp_nll_grad, interp_classifier, interp_attention,
@@ -108,7 +108,7 @@ InterpFn interp_conv, interp_conv_dx, interp_conv_dw, interp_batchnorm,
 InterpFn interp_grid_sample, interp_grid_sample_grad;
 
 /* interp_comm.c */
-InterpFn interp_gather_rows, interp_sum_rows;
+InterpFn interp_gather_rows, interp_sum_rows, interp_exchange_rows;
 /* Which shard of a group of replicas this one has. */
 int interp_shard(const struct interp *);
 InterpFn interp_all_reduce, interp_all_gather, interp_reduce_scatter,

@@ -129,6 +129,73 @@ interp_expert_dw(struct call *c)
 	return true;
 }
 
+static void
+put_index(const struct call *c, int out, int64_t i, int64_t x)
+{
+	if (c->out[out].x)
+		c->out[out].x[i] = (double)x;
+}
+
+/* How many rows before i go where it goes. */
+static int64_t
+count_before(const struct call *c, int64_t i, int64_t *to)
+{
+	int64_t all = c->a->EXPERT_SLOTS.all, count = 0;
+	int64_t each = all / c->a->EXPERT_SLOTS.replicas, e;
+
+	for (int64_t k = 0; k <= i; k++) {
+		e = (int64_t)c->in[0].x[i - k];
+		e = (e < 0 ? e + all : e) / each;
+		if (k == 0)
+			*to = e;
+		else
+			count += e == *to;
+	}
+	return count;
+}
+
+bool
+interp_expert_slots(struct call *c)
+{
+	int64_t all = c->a->EXPERT_SLOTS.all, n = c->in[0].n, d;
+	int64_t replicas = c->a->EXPERT_SLOTS.replicas;
+	int64_t room = c->a->EXPERT_SLOTS.room;
+
+	for (int64_t s = 0; s < replicas * room; s++) {
+		put_index(c, 1, s, n);
+		put_index(c, 2, s, (s / room + 1) % replicas * (all / replicas));
+	}
+	for (int64_t i = 0; i < n; i++) {
+		int64_t before = count_before(c, i, &d);
+
+		put_index(c, 0, i, before < room ? d * room + before
+		                           : replicas * room);
+		if (before < room) {
+			put_index(c, 1, d * room + before, i);
+			put_index(c, 2, d * room + before, (int64_t)c->in[0].x[i]
+			    + (c->in[0].x[i] < 0 ? all : 0));
+		} else if (!c->a->EXPERT_SLOTS.drop) {
+			return interp_fail(c, "a row has no room");
+		}
+	}
+	return true;
+}
+
+bool
+interp_take_rows(struct call *c)
+{
+	int64_t rows = c->in[0].s.dim[0], n = c->out[0].s.dim[0];
+	int64_t width = interp_extent(&c->in[0].s, 1, c->in[0].s.rank);
+
+	for (int64_t i = 0; i < n * width; i++) {
+		int64_t at = (int64_t)c->in[1].x[i / width];
+
+		c->out[0].x[i] = at < rows
+			? c->in[0].x[at * width + i % width] : 0;
+	}
+	return true;
+}
+
 /* ---- softmax ---- */
 
 /* A line along an axis: element j is p[j * step]. */

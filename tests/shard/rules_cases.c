@@ -118,6 +118,8 @@ const struct rule_case rule_case[] = {
 	  "%y: f32[12,5] = expert_matmul %a, %w, %i", 4 },
 	{ "expert_matmul", P("a", "5,12") P("w", "4,6,12") IN("i", "i64[5]")
 	  "%y: f32[5,6] = expert_matmul %a, %w, %i {tb=1}", 4 },
+	{ "take_rows", P("a", "5,12") IN("i", "i64[7]") IN("j", "i64[5]")
+	  "%y: f32[7,12] = take_rows %a, %i, %j", 5 },
 	{ "expert_dw", IN("a", "f32[12,5]") IN("b", "f32[12,6]")
 	  IN("i", "i64[12]") "%y: f32[4,5,6] = expert_dw %a, %b, %i {experts=4}", 4 },
 

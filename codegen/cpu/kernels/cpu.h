@@ -55,6 +55,7 @@ enum { CKR_SMALL = 1 << 14 };
 /* Kinds of bad data. */
 #define CKR_BAD_INDEX "index out of range"
 #define CKR_BAD_LABEL "label out of range"
+#define CKR_BAD_CAPACITY "--expert-capacity is too small: expected at least"
 
 /* Bad data: `value`, element `at` of an operand.  The first element of that
  * kind is what the step tells, whichever thread met it first. */

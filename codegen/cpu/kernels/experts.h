@@ -15,6 +15,15 @@ struct ckr_experts {
 	int64_t tiles, thread;
 };
 
+struct ckr_slots {
+	int64_t n, all, replicas, room;
+	int drop, idx_bytes;
+};
+
+/* See expert_slots of ir/ops.h; a result may be NULL.  counts: of replicas. */
+void ckr_expert_slots(const struct ckr_slots *p, int64_t *slot, int64_t *row,
+                      void *expert, const void *idx, int64_t *counts,
+                      struct ckr_env *env);
 /* y [n, width]: rows of x [n, inner] times matrices of w. */
 void ckr_expert_matmul(const struct ckr_experts *p, void *y, const void *x,
                        const void *w, const void *idx, float *workspace,

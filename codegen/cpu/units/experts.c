@@ -226,3 +226,48 @@ ckr_expert_dw(const struct ckr_experts *p, void *dw, const void *a,
 		                   + omp_get_thread_num() * p->thread, env);
 	}
 }
+
+/* Into a list of int64 or int32, if there is one. */
+static inline void
+ckr_put_index(void *to, int64_t i, int nbytes, int64_t e)
+{
+	if (to && nbytes == 8)
+		((int64_t *)to)[i] = e;
+	else if (to)
+		((int32_t *)to)[i] = (int32_t)e;
+}
+
+void
+ckr_expert_slots(const struct ckr_slots *p, int64_t *slot, int64_t *row,
+                 void *expert, const void *idx, int64_t *counts,
+                 struct ckr_env *env)
+{
+	int64_t each = p->all / p->replicas, slots = p->replicas * p->room;
+	int64_t most = 0;
+
+	memset(counts, 0, (size_t)p->replicas * sizeof *counts);
+	for (int64_t s = 0; s < slots; s++) {
+		ckr_put_index(row, s, 8, p->n);
+		ckr_put_index(expert, s, p->idx_bytes, (s / p->room + 1)
+		              % p->replicas * each);
+	}
+	for (int64_t i = 0; i < p->n; i++) {
+		int64_t e = ckr_index(idx, i, p->idx_bytes, p->all, env), d, s;
+
+		ckr_put_index(slot, i, 8, slots);
+		if (e < 0)
+			continue;
+		d = e / each;
+		s = d * p->room + counts[d];
+		if (++counts[d] > most)
+			most = counts[d];
+		if (counts[d] > p->room)
+			continue;
+		ckr_put_index(slot, i, 8, s);
+		ckr_put_index(row, s, 8, i);
+		ckr_put_index(expert, s, p->idx_bytes, e);
+	}
+	if (most > p->room && !p->drop)
+		ckr_fault(env, CKR_BAD_CAPACITY, 0, ckr_expert_ceil(
+			100 * most * p->replicas, p->n));
+}

@@ -332,7 +332,70 @@ ckr_expert_dw_device(T *dw, const T *x, const T *dy, const int64_t *begin,
 	}
 }
 
+/* ---- slots ---- */
+
+struct ckr_slots {
+	int64_t n, all, replicas, room;
+	int drop, idx_bytes;
+};
+
+/* Into a list of int64 or int32, if there is one. */
+CKR_DEVICE void
+ckr_put_index(void *to, int64_t i, int nbytes, int64_t e)
+{
+	if (to && nbytes == 8)
+		((int64_t *)to)[i] = e;
+	else if (to)
+		((int32_t *)to)[i] = (int32_t)e;
+}
+
+/* Block d fills the slots of replica d with rows in their order, then those
+ * that are left; rows whose index is a fault are those of the first block. */
+CKR_GLOBAL
+ckr_expert_slots_device(int64_t *slot, int64_t *row, void *expert,
+                        const void *idx, struct ckr_slots p,
+                        struct ckr_env *env)
+{
+	__shared__ int count[CKR_EXPERT_WARPS];
+	int64_t d = blockIdx.x, each = ckr_div(p.all, p.replicas), at = 0;
+	int64_t slots = p.replicas * p.room, first = d * p.room;
+	int all;
+
+	for (int64_t i0 = 0; i0 < p.n; i0 += CKR_THREADS) {
+		int64_t i = i0 + threadIdx.x;
+		int64_t e = i < p.n ? ckr_index(idx, i, p.idx_bytes, p.all,
+		                                d ? NULL : env) : -1;
+		bool mine = e >= 0 && ckr_div(e, each) == d;
+		int64_t s = at + ckr_count_before(mine, count, &all);
+
+		if (mine && s < p.room) {
+			ckr_put_index(row, first + s, 8, i);
+			ckr_put_index(expert, first + s, p.idx_bytes, e);
+		}
+		if (mine || (d == 0 && e < 0 && i < p.n))
+			ckr_put_index(slot, i, 8, mine && s < p.room
+			              ? first + s : slots);
+		at += all;
+	}
+	for (int64_t s = at + threadIdx.x; s < p.room; s += CKR_THREADS) {
+		ckr_put_index(row, first + s, 8, p.n);
+		ckr_put_index(expert, first + s, p.idx_bytes,
+		              (d + 1 < p.replicas ? d + 1 : 0) * each);
+	}
+	if (threadIdx.x == 0 && at > p.room && !p.drop)
+		ckr_fault(env, CKR_BAD_CAPACITY, 0, ckr_ceil_div(
+			100 * at * p.replicas, p.n));
+}
+
 /* ---- calls; workspace: begin, then order ---- */
+
+template <typename Env> static inline void
+ckr_expert_slots(const struct ckr_slots *p, int64_t *slot, int64_t *row,
+                 void *expert, const void *idx, Env *env)
+{
+	CKR_EACH_BLOCK(ckr_expert_slots_device, p->replicas, CKR_THREADS, 0,
+	               env, slot, row, expert, idx, *p, env->device);
+}
 
 template <typename Env> static inline void
 ckr_expert_rows(const struct ckr_experts *p, const void *idx, int64_t *begin,

@@ -205,7 +205,7 @@ ckr_window_at(const C &c, int64_t at, int64_t k, int i)
 
 /* ---- faults ---- */
 
-enum ckr_bad { CKR_BAD_NONE, CKR_BAD_INDEX, CKR_BAD_LABEL };
+enum ckr_bad { CKR_BAD_NONE, CKR_BAD_INDEX, CKR_BAD_LABEL, CKR_BAD_CAPACITY };
 
 /* Bad data, as on the host; what: its text is the run time's.  The first
  * element wins.  Both words begin with its place, so that both are its own. */
