@@ -4,16 +4,16 @@
     expert_parallel.py CKC CKRUN [--flags "--target cuda ..."] [models] [forms] [routing] [files]
     [evaluation] [capacity] [processes] [refusals] [some]
 
-Four mixtures, after Mixtral, Qwen2-MoE (a shared expert with a gate), DeepSeek-V3 (sigmoid scores, a
-bias that only chooses, three choices) and GPT-OSS (biases, clamps, matrices the other way round).
+Four mixtures, after Mixtral, Qwen2-MoE (a shared expert with a gate), DeepSeek-V3 (sigmoid scores,
+a bias that only chooses, three choices) and GPT-OSS (biases, clamps, matrices the other way round).
 models: losses, gradients and parameters are those of the interpreter in float64, which trains the
 whole batch; a replica has experts / E of the parameters, gradients and states of experts; the plan
 replays.  forms: the same with ranks, ZeRO, micro-batches, 16 bits, adapters, budgets, clipping.
 routing: all rows to one expert, experts without rows.  files: a run changes its shape every few
-steps.  evaluation: of samples that no batch divides.  capacity: the same with room for all rows; without, rows
-behind it give zeros, or the step ends with the capacity that would do.  processes: the files of virtual ranks.  What
-has no sense is refused with the line to type.  some: one shape of each mixture, for other targets.
---flags: more for ckc.
+steps.  evaluation: of samples that no batch divides.  capacity: the same with room for all rows;
+without, rows behind it give zeros, or the step ends with the capacity that would do.  processes:
+the files of virtual ranks.  What has no sense is refused with the line to type.  some: one shape of
+each mixture, for other targets.  --flags: more for ckc.
 """
 
 import os

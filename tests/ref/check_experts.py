@@ -5,8 +5,8 @@
 
 What stands between the products, and behind them, treats rows alone or does not, is read elsewhere
 too, needs what other rows have, or is not finite at zero; tokens go to some of the experts.  Loss,
-gradients and updates are those of the whole batch to 1e-12, in every form of the graph.  Without room
-for all rows those behind it give zeros, or are a fault.
+gradients and updates are those of the whole batch to 1e-12, in every form of the graph.  Without
+room for all rows those behind it give zeros, or are a fault.
 """
 
 import os
@@ -108,15 +108,15 @@ class Mixture:
             return self.new(f"$ = {r.choice(('mul', 'add', 'sub'))} {y}, {x}")
         if kind == 6:
             return self.new(f"$ = softmax {x} {{axis=1}}")
-        if kind == 7:                   # not finite at zeros
+        if kind == 7:  # not finite at zeros
             y = self.new(f"$ = mul {x}, {x}")
             y = self.new(f"$ = add {y}, %tiny")
             return self.new(f"$ = {r.choice(('log', 'sqrt', 'recip'))} {y}")
-        if kind == 8:                   # of each sample, whatever its row
+        if kind == 8:  # of each sample, whatever its row
             y = self.new(f"$ = reshape {x} {{shape={[self.b, n // self.b * width]}}}")
             y = self.new(f"$ = mul {y}, %each")
             return self.new(f"$ = reshape {y} {{shape={[n, width]}}}")
-        if kind == 9:                   # read by something else, too
+        if kind == 9:  # read by something else, too
             self.aside(x)
             return x
         if kind == 10:
@@ -126,9 +126,7 @@ class Mixture:
         if kind == 11:
             half = width // 2
             a = self.new(f"$: f32[{n},{half}] = slice {x} {{start=[0,0], step=[1,1]}}")
-            b = self.new(
-                f"$: f32[{n},{width - half}] = slice {x} {{start=[0,{half}], step=[1,1]}}"
-            )
+            b = self.new(f"$: f32[{n},{width - half}] = slice {x} {{start=[0,{half}], step=[1,1]}}")
             return self.new(f"$ = concat {b}, {a} {{axis=1}}")
         if kind == 12:
             return self.new(f"$ = add {x}, {self.param(width)}")
