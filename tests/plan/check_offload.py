@@ -110,7 +110,7 @@ def profile(tau):
 
 
 def check_chains(p):
-    for layers in (8, 16, 24):
+    for layers in (8, 24):
         model = p.write("chain.ck", chain(layers))
         for tau in (0.25, 0.5, 1, 1.25, 1.5, 2):
             options = ("--optimizer", "sgd", "--device", p.write("device.json", profile(tau)))
