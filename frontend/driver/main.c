@@ -324,11 +324,7 @@ compile_model(struct driver *d)
 	    || !(c->passes
 	         ? pass_run(&d->pass, d->graph, c->passes, c->stop_after, &dump)
 	         : explore(&d->pass, d->graph, c->stop_after, &dump))) {
-		if (d->pass.planned.refused && d->pass.planned.budget > 0)
-			diag_more(d->diag, "  plans that fit, with the time "
-			          "that each takes; try: %s",
-			          advise_line(c, d->pass.planned.budget,
-			                      d->arena));
+		advise_more(c, &d->pass);
 		return false;
 	}
 	if (partial && !c->dump)

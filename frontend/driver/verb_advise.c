@@ -433,7 +433,8 @@ print_others(const struct advice *d)
 
 /* ---- the verb ---- */
 
-const char *
+/* For the model and the options of a compile. */
+static const char *
 advise_line(const struct cli *c, int64_t memory, Arena *a)
 {
 	const char **w = arena_array(a, (size_t)c->nflag + 8, sizeof *w);
@@ -458,6 +459,15 @@ advise_line(const struct cli *c, int64_t memory, Arena *a)
 	w[n++] = "--memory";
 	w[n++] = auto_size(memory, a);
 	return auto_line(w, n, a);
+}
+
+void
+advise_more(const struct cli *c, const Pass *p)
+{
+	if (p->planned.refused && p->planned.budget > 0)
+		diag_more(p->diag, "  plans that fit, with the time that each "
+		          "takes; try: %s",
+		          advise_line(c, p->planned.budget, p->keep));
 }
 
 /* The model as imported: its device, its batch. */

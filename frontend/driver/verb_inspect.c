@@ -235,6 +235,8 @@ try_compile(struct probe *p, const struct options *opt, const char *passes,
 			: explore(&pass, g, NULL, &none)
 			&& has_code(p, g, &pass, diag);
 
+		if (!ok)
+			advise_more(p->c, &pass);
 		t.reach = ok ? DONE : g->props & P_STATIC ? AT_LATER
 			: g->props & P_BOUND ? AT_FOLDING : AT_BINDING;
 		if (ok && pass.planned.plan)

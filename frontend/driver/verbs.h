@@ -19,8 +19,9 @@ bool verb_auto(struct cli *, struct watch *, Arena *, Diag *,
 
 /* ckc advise MODEL.onnx --memory SIZE: options that fit, by cost. */
 bool verb_advise(struct cli *, struct watch *, Arena *, Diag *);
-/* Its command line, for the model and the options of a compile. */
-const char *advise_line(const struct cli *, int64_t memory, Arena *);
+/* Adds the command line of that, for the model and its options, to the message
+ * that a budget is too small; nothing if none was. */
+void advise_more(const struct cli *, const Pass *);
 
 /* ckc doctor: list tools and libraries of this machine; test whether models can
  * be compiled and trained. */

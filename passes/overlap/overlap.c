@@ -20,14 +20,15 @@
 #include <stdlib.h>
 
 /* Sets of transfers that are tried, and graphs with such a set that are placed
- * because their live bytes fit; whether those with host transfers are. */
+ * because their live bytes fit. */
 struct effort {
 	int trials, placements;
-	bool place_host;
+	int64_t host_room;              /* bytes of the arena for host
+	                                 * transfers, unplaced; 0: as many as
+	                                 * fit placed */
 };
 
-static const struct effort full = { 128, 24, true }, brief = { 24, 4, true },
-	unplaced = { 24, 4, false };
+static const struct effort full = { 128, 24, 0 }, brief = { 24, 4, 0 };
 
 /* ---- where transfers end ---- */
 
@@ -486,23 +487,24 @@ try_host(const Pass *p, const Graph *g, int64_t room, double margin,
 
 /* Predictions are not exact, but a margin takes room.  What fits by live bytes
  * may not fit once it is placed: then less room is tried.  If nothing fits,
- * transfers stay where they are needed. */
+ * transfers stay where they are needed.  given: the room, unplaced; 0: that of
+ * the budget. */
 static void
-overlap_host_transfers(const Pass *p, Graph *g, bool place, Arena *scratch)
+overlap_host_transfers(const Pass *p, Graph *g, int64_t given, Arena *scratch)
 {
 	static const double margin[] = { MARGIN, 1 };
 	static const double share[] = { 1, 0.98, 0.95, 0.9 };
-	int64_t room = p->planned.budget > 0 ? p->planned.budget
-		- graph_resident_bytes(g, scratch) : 0;
+	int64_t room = given ? given : p->planned.budget > 0
+		? p->planned.budget - graph_resident_bytes(g, scratch) : 0;
 	int64_t best_room = 0;
 	double least = step_seconds(p, g, scratch), best = 0;
 
 	for (int m = 0; m < 2; m++)
-		for (int k = 0; k < 4; k++) {
+		for (int k = 0; k < (given ? 1 : 4); k++) {
 			int64_t in = (int64_t)(share[k] * (double)room);
 			double enough = least * (1 - 1e-9);
 			double sec = try_host(p, g, in, margin[m],
-			                      enough, place);
+			                      enough, !given);
 
 			if (sec < enough) {
 				least = sec;
@@ -532,7 +534,7 @@ overlap_graph(const Pass *p, Graph *g, struct effort effort, Arena *scratch)
 		apply_transfers(g, &c, NULL, scratch);
 	}
 	if (has_host_transfers(g))
-		overlap_host_transfers(p, g, effort.place_host, scratch);
+		overlap_host_transfers(p, g, effort.host_room, scratch);
 	return all;
 }
 
@@ -555,10 +557,12 @@ overlap_exposed_seconds(const Pass *p, Graph *g, bool *all)
 }
 
 double
-overlap_unplaced_seconds(const Pass *p, Graph *g)
+overlap_unplaced_seconds(const Pass *p, Graph *g, int64_t room)
 {
+	struct effort unplaced = brief;
 	bool all;
 
+	unplaced.host_room = room;
 	return overlapped_seconds(p, g, unplaced, &all);
 }
 

@@ -20,8 +20,8 @@ bool overlap_has_rank_transfers(const Graph *);
  * computation as far as it may. */
 double overlap_exposed_seconds(const Pass *, Graph *, bool *all);
 /* The same in less time, for a caller who places the graph then: transfers to
- * and from host memory fit if live bytes do. */
-double overlap_unplaced_seconds(const Pass *, Graph *);
+ * and from host memory have so many bytes of the arena. */
+double overlap_unplaced_seconds(const Pass *, Graph *, int64_t room);
 
 /* Which transfers run beside computation. */
 struct overlap_choice {

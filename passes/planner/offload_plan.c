@@ -40,8 +40,7 @@ offload_sent(const Graph *g)
 
 struct candidate {
 	struct offload_plan o;
-	int share;                      /* its request is for that part of the
-	                                 * arena */
+	int share;                      /* of the arena, see share[] */
 };
 
 struct offload_search {
@@ -55,17 +54,35 @@ struct offload_search {
 	int n;
 };
 
-/* A graph planned and offloaded as `o` says, with its transfers overlapped as
- * the live bytes allow; sets o->sec.  NULL: its live bytes do not fit. */
-static Graph *
-offload_graph(const struct offload_search *s, struct offload_plan *o, Arena *a)
+/* Parts of the arena for what stays there, and with transfers in flight: what
+ * fits by live bytes may not fit once it is placed. */
+static const struct {
+	double stays, flies;
+} share[] = { { 1, 1 }, { 1, 0.98 }, { 1, 0.95 }, { 0.98, 0.98 },
+	{ 0.95, 0.95 }, { 0.95, 0.9 }, { 0.9, 0.9 } };
+
+enum { SHARES = sizeof share / sizeof *share };
+
+static int64_t
+part(double of, int64_t bytes)
 {
+	return (int64_t)(of * (double)bytes);
+}
+
+/* A graph planned and offloaded as the candidate says, with its transfers
+ * overlapped as the live bytes allow; sets their seconds.  NULL: its live bytes
+ * do not fit. */
+static Graph *
+offload_graph(const struct offload_search *s, struct candidate *c, Arena *a)
+{
+	int64_t room = part(share[c->share].flies, s->arena);
+	struct offload_plan *o = &c->o;
 	Graph *t = graph_clone(s->from->g);
 
 	known_eval(s->from->w, &o->plan);
 	schedule_apply(s->from->w, t);
 	if (offload_values(t, &o->request, a)) {
-		o->sec = overlap_unplaced_seconds(s->p, t);
+		o->sec = overlap_unplaced_seconds(s->p, t, room);
 		inplace_graph(t, a);
 		if (place_live_bound(t, a) <= s->arena)
 			return t;
@@ -74,25 +91,25 @@ offload_graph(const struct offload_search *s, struct offload_plan *o, Arena *a)
 	return NULL;
 }
 
-/* Offload for that share of the arena, or the first smaller one for which the
- * live bytes fit; false: there is none, or it is too slow. */
+/* Offload for those shares of the arena, or the next ones for which the live
+ * bytes fit; false: there are none, or it is too slow. */
 static bool
 time_candidate(const struct offload_search *s, struct candidate *c)
 {
-	static const double share[] = { 1, 0.98, 0.95, 0.9 };
-
-	for (; c->share < 4 && !watch_over(s->p->watch); c->share++) {
+	for (; c->share < SHARES && !watch_over(s->p->watch); c->share++) {
 		Arena *a = arena_new();
 		Graph *t;
+		bool fits;
 
 		c->o.request = (struct offload_request){
-			(int64_t)(share[c->share] * (double)s->arena),
+			part(share[c->share].stays, s->arena),
 			offload_host_room(s->p->opt, s->from->g),
 			&s->p->opt->offload_values };
-		t = offload_graph(s, &c->o, a);
+		t = offload_graph(s, c, a);
+		fits = t != NULL;
 		graph_free(t);
 		arena_free(a);
-		if (t)
+		if (fits)
 			return c->o.sec < s->below;
 	}
 	return false;
@@ -254,19 +271,19 @@ improve_fastest(struct offload_search *s, const struct known_plan *taken)
 
 /* Whether the candidate fits once it is placed. */
 static bool
-place_candidate(const struct offload_search *s, struct offload_plan *o)
+place_candidate(const struct offload_search *s, struct candidate *c)
 {
 	Arena *a = arena_new();
-	Graph *t = offload_graph(s, o, a);
+	Graph *t = offload_graph(s, c, a);
 
-	o->placed = INT64_MAX;
+	c->o.placed = INT64_MAX;
 	if (t) {
-		o->placed = place_graph(t, s->arena, s->p->watch, a);
-		o->sent = offload_sent(t);
+		c->o.placed = place_graph(t, s->arena, s->p->watch, a);
+		c->o.sent = offload_sent(t);
 	}
 	graph_free(t);
 	arena_free(a);
-	return o->placed <= s->arena;
+	return c->o.placed <= s->arena;
 }
 
 /* The fastest candidate that fits once it is placed.  One that does not is
@@ -277,7 +294,7 @@ take_fastest(struct offload_search *s, struct offload_plan *best)
 	while (s->n > 0 && !watch_over(s->p->watch)) {
 		struct candidate *c = fastest_candidate(s), *last;
 
-		if (place_candidate(s, &c->o)) {
+		if (place_candidate(s, c)) {
 			*best = c->o;
 			return true;
 		}
