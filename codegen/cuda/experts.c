@@ -71,13 +71,8 @@ cuda_expert_dw(struct emit *e, const Node *n)
 bool
 cuda_expert_slots(struct emit *e, const Node *n)
 {
-	const Val *idx = emit_in(e, n, 0);
-
-	emit_include(e, "experts");
-	emit_shapes(e, n);
-	if (idx->dt != DT_I64 && idx->dt != DT_I32)
-		return emit_unsupported(e, n, idx->dt);
-	emit_slots(e, n);
+	if (!emit_slots(e, n))
+		return false;
 	emit_line(e, n, "ckr_expert_slots(&c1, (int64_t *)p[1], "
 	          "(int64_t *)p[2], p[3], p[0], env);");
 	return true;

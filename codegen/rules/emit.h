@@ -226,7 +226,8 @@ const char *emit_shard_number(struct emit *);
 /* A line ".all = .., .first = ..,": which of all experts have a product's
  * matrices; all 0: they are all. */
 void emit_own_experts(struct emit *, int64_t experts, int64_t all);
-/* Declare c1, the sizes of an expert_slots. */
-void emit_slots(struct emit *, const Node *);
+/* Declare c1, the sizes of an expert_slots; false: of indices of another type
+ * than integers, which is an error. */
+bool emit_slots(struct emit *, const Node *);
 
 #endif

@@ -54,15 +54,20 @@ emit_own_experts(struct emit *e, int64_t experts, int64_t all)
 	         all ? emit_shard_number(e) : "0");
 }
 
-void
+bool
 emit_slots(struct emit *e, const Node *n)
 {
 	const Val *idx = emit_in(e, n, 0);
 
+	emit_include(e, "experts");
+	emit_shapes(e, n);
+	if (idx->dt != DT_I64 && idx->dt != DT_I32)
+		return emit_unsupported(e, n, idx->dt);
 	out_line(e->out, "const struct ckr_slots c1 = {");
 	EMIT_MEMBERS(e, "n all replicas room drop idx_bytes",
 	             idx->shape.dim[0], n->attr.EXPERT_SLOTS.all,
 	             n->attr.EXPERT_SLOTS.replicas, n->attr.EXPERT_SLOTS.room,
 	             n->attr.EXPERT_SLOTS.drop, dtype_info[idx->dt].nbytes);
 	out_line(e->out, "};");
+	return true;
 }

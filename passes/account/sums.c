@@ -211,18 +211,6 @@ set_bound(struct plan_summary *s, double base, double sec, Diag *diag)
 		s->bound_class = "any";
 }
 
-static double
-exposed_of_plan(const Plan *plan, Arena *a)
-{
-	struct lane_step *step = arena_array(a, (size_t)plan->nstep + 1,
-	                                     sizeof *step);
-
-	for (int64_t i = 0; i < plan->nstep; i++)
-		step[i] = (struct lane_step){ plan->step[i].lane_sec,
-			plan->step[i].lane, plan_end(plan, i) };
-	return lanes_seconds(step, plan->nstep, a);
-}
-
 static void
 sum_cost(Plan *plan, Diag *diag, Arena *scratch)
 {
@@ -255,7 +243,7 @@ sum_cost(Plan *plan, Diag *diag, Arena *scratch)
 	}
 	base = s->forward_sec + s->backward_sec + s->update_sec;
 	s->step_sec = base + s->recompute_sec + s->host_sec;
-	s->exposed_sec = exposed_of_plan(plan, scratch);
+	s->exposed_sec = lanes_of_plan(plan, false, scratch);
 	if (s->exposed_sec > s->step_sec * (1 - 1e-12))
 		s->exposed_sec = s->step_sec;   /* sums in another order */
 	sec_of_gap = s->step_sec - s->host_sec + plan_waits(s);

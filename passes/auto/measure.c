@@ -2,20 +2,6 @@
 #include "passes/auto/auto.h"
 #include "passes/cost/lanes.h"
 
-/* Seconds of the steps, or of those of a micro-batch that is not the last. */
-static double
-lane_sec(const Plan *p, bool micro, Arena *a)
-{
-	struct lane_step *step = arena_array(a, (size_t)p->nstep + 1,
-	                                     sizeof *step);
-
-	for (int64_t i = 0; i < p->nstep; i++)
-		if (!micro || p->step[i].phase != PH_UPDATE)
-			step[i] = (struct lane_step){ p->step[i].lane_sec,
-				p->step[i].lane, plan_end(p, i) };
-	return lanes_seconds(step, p->nstep, a);
-}
-
 static double
 inlined_sec(const struct plan_step *s)
 {
@@ -99,8 +85,8 @@ auto_measure(const Plan *p, int64_t accum, struct auto_plan *r, Arena *a)
 	}
 	for (int i = 0; i < LANES; i++)
 		r->busiest = lane[i] > r->busiest ? lane[i] : r->busiest;
-	r->sec = lane_sec(p, false, a);
-	r->micro_shown = lane_sec(p, true, a);
+	r->sec = lanes_of_plan(p, false, a);
+	r->micro_shown = lanes_of_plan(p, true, a);
 	r->sec += (times - 1) * r->micro_shown;
 	r->peak = p->sum.peak;
 	r->resident = p->sum.resident;

@@ -21,3 +21,16 @@ lanes_seconds(const struct lane_step *step, int64_t n, Arena *scratch)
 	}
 	return now;
 }
+
+double
+lanes_of_plan(const Plan *p, bool micro, Arena *scratch)
+{
+	struct lane_step *step = arena_array(scratch, (size_t)p->nstep + 1,
+	                                     sizeof *step);
+
+	for (int64_t i = 0; i < p->nstep; i++)
+		if (!micro || p->step[i].phase != PH_UPDATE)
+			step[i] = (struct lane_step){ p->step[i].lane_sec,
+				p->step[i].lane, plan_end(p, i) };
+	return lanes_seconds(step, p->nstep, scratch);
+}

@@ -17,5 +17,7 @@ struct lane_step {
 /* Seconds until all steps and transfers are over: those of computation, and of
  * transfers what shows. */
 double lanes_seconds(const struct lane_step *, int64_t n, Arena *scratch);
+/* Of a plan's step; micro: of a micro-batch that is not the last. */
+double lanes_of_plan(const Plan *, bool micro, Arena *scratch);
 
 #endif

@@ -345,6 +345,18 @@ search_budgets(struct plan_selector *c, int64_t arena, int64_t ranges)
 
 /* ---- entry ---- */
 
+struct known_plan
+keep_all_plan(const struct plan_source *s)
+{
+	const struct remat *r = s->w->r;
+	struct known_plan f = { .live = -1, .placed = -1 };
+
+	f.drop = arena_array(r->arena, (size_t)r->nstore + 1, 1);
+	remat_keep_all(r, s->constraint, f.drop);
+	f.sec = known_eval(s->w, &f).sec;
+	return f;
+}
+
 static bool
 has_few_sets(const struct plan_selector *c)
 {

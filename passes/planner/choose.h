@@ -15,6 +15,9 @@ struct plan_source {
 	struct plan_selector *c;        /* NULL: not needed so far */
 };
 
+/* The plan that keeps all that the user leaves to choose, not placed. */
+struct known_plan keep_all_plan(const struct plan_source *);
+
 /* Learn what does not depend on the budget. */
 struct plan_selector *selector_new(const struct remat *,
                                    const uint8_t *constraint,

@@ -114,7 +114,7 @@ low_precision_best(Pass *p, const struct plan_source *from, int64_t arena,
 	struct rounded_search s = { .p = p, .g = from->g, .arena = arena,
 	                            .trial = from->w, .below = below,
 	                            .best = best };
-	struct known_plan all = { .live = -1, .placed = -1 };
+	struct known_plan all;
 	int64_t top, least = selector_least(from->c);
 
 	best->least = INT64_MAX;
@@ -123,9 +123,7 @@ low_precision_best(Pass *p, const struct plan_source *from, int64_t arena,
 		.nval = from->g->nval,
 		.eligible = find_request(p, from->g, r, from->constraint)
 	};
-	all.drop = arena_array(r->arena, (size_t)r->nstore + 1, 1);
-	remat_keep_all(r, from->constraint, all.drop);
-	all.sec = known_eval(from->w, &all).sec;
+	all = keep_all_plan(from);
 	top = known_placed(from->w, &all);
 	try_rounded(&s, &all);
 	for (int k = PLAN_GRID - 1; k >= 0; k--) {

@@ -343,14 +343,12 @@ offload_best(Pass *p, const struct plan_source *from,
 		.arena = p->planned.budget - r->resident, .least = INFINITY,
 		.trials = 3000000 / ((int64_t)from->g->nnode
 		                      * from->g->nnode) };
-	struct known_plan all = { .live = -1, .placed = -1 };
+	struct known_plan all;
 
 	if (!offload_takes_values(p))
 		return false;
 	s.below = seconds_without(p, from, taken);
-	all.drop = arena_array(r->arena, (size_t)r->nstore + 1, 1);
-	remat_keep_all(r, from->constraint, all.drop);
-	all.sec = known_eval(from->w, &all).sec;
+	all = keep_all_plan(from);
 	add_candidate(&s, &all);
 	if (taken)
 		add_candidate(&s, taken);

@@ -118,18 +118,19 @@ find_point(Pass *p, const struct plan_source *s, bool offload,
 		p->planned.budget - s->w->r->resident);
 	struct offload_plan o;
 
-	if (taken) {
+	if (offload && offload_best(p, s, taken, &o)) {
+		*f = o.plan;
+		*q = (struct pareto_point){
+			.base_sec = base_of(p->planned.pareto_front, s->w->r),
+			.peak = s->w->r->resident + o.placed,
+			.recompute_sec = o.plan.sec, .step_sec = o.sec,
+			.sent = o.sent };
+	} else if (taken) {
 		*f = *taken;
 		*q = point_of_plan(p, s, f);
+	} else {
+		return false;
 	}
-	if (!offload || !offload_best(p, s, taken, &o))
-		return taken != NULL;
-	*f = o.plan;
-	*q = (struct pareto_point){
-		.base_sec = base_of(p->planned.pareto_front, s->w->r),
-		.peak = s->w->r->resident + o.placed,
-		.recompute_sec = o.plan.sec, .step_sec = o.sec,
-		.sent = o.sent };
 	return true;
 }
 
