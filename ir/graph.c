@@ -213,6 +213,7 @@ node_new(Graph *g, Op op, int nin, const ValId *in, int nout, NodeId like)
 	if (like) {
 		n->phase = g->node[like].phase;
 		n->count_pass = g->node[like].count_pass;
+		n->place = g->node[like].place;
 		n->origin = g->node[like].origin;
 		n->norigin = g->node[like].norigin;
 	}
@@ -373,7 +374,8 @@ graph_dce(Graph *g)
 		live[g->loss] = true;
 	for (NodeId i = g->nnode - 1; i > 0; i--) {
 		Node *node = &g->node[i];
-		bool keep = op_info[node->op].flags & F_WRITES;
+		bool keep = op_info[node->op].flags & F_WRITES
+			|| node->op == OP_SEND;
 
 		for (int k = 0; k < node->nout; k++)
 			keep |= node->out[k] && live[node->out[k]];
@@ -409,6 +411,33 @@ body_clone(Arena *a, const struct body *b, int nout)
 	                      (size_t)b->nop * sizeof *b->op);
 	c->result = arena_copy(a, b->result, (size_t)nout * sizeof *b->result);
 	return c;
+}
+
+Node *
+node_copy(Graph *g, const Node *from, const ValId *map)
+{
+	Arena *a = g->arena;
+	Node *n;
+
+	g->node = arena_grow(a, g->node, g->nnode, &g->node_cap, g->nnode + 1,
+	                     sizeof *g->node);
+	n = &g->node[g->nnode++];
+	*n = *from;
+	n->in = arena_array(a, (size_t)n->nin + 1, sizeof *n->in);
+	n->out = arena_array(a, (size_t)n->nout + 1, sizeof *n->out);
+	n->origin = arena_copy(a, from->origin,
+	                       (size_t)n->norigin * sizeof *n->origin);
+	n->body = body_clone(a, from->body, n->nout);
+	for (int k = 0; k < n->nin; k++)
+		n->in[k] = map[from->in[k]];
+	for (int k = 0; k < n->nout; k++) {
+		n->out[k] = map[from->out[k]];
+		if (!n->out[k])
+			continue;
+		g->val[n->out[k]].def = node_id(g, n);
+		g->val[n->out[k]].result_index = k;
+	}
+	return n;
 }
 
 Graph *
@@ -465,6 +494,8 @@ graph_clone(const Graph *g)
 	c->zero_group = g->zero_group;
 	c->adds = g->adds;
 	c->halves = g->halves;
+	c->stages = g->stages;
+	c->stage = g->stage;
 	return c;
 }
 
@@ -479,6 +510,7 @@ graph_group_size(const Graph *g, int64_t group)
 	case GROUP_SHARDS: return g->zero_group;
 	case GROUP_COPIES:
 		return g->zero_group ? replicas / g->zero_group : 0;
+	case GROUP_STAGES: return g->stages;
 	default: return 0;
 	}
 }
@@ -489,6 +521,8 @@ node_group(const Node *n)
 	Attr a = n->attr;
 	const int64_t *group = attr_int_of(n->op, &a, "group");
 
+	if (n->op == OP_SEND || n->op == OP_RECEIVE)
+		return GROUP_STAGES;
 	return group ? *group : GROUP_RANKS;
 }
 

@@ -337,6 +337,10 @@ typedef struct Node {
 	int count_pass;                 /* n: runs in count pass n, a pre-pass
 	                                 * over all micro-batches before the
 	                                 * step; 0: in the step */
+	uint32_t place;                 /* place in forward of this node, or of
+	                                 * the one that it differentiates, from
+	                                 * pass autodiff to pass pipeline; 0;
+	                                 * not in the text form */
 	int ninlined;                   /* OP_LOOP: loops whose work it does */
 	NodeId *inlined;                /* again, in the order of the body */
 	int norigin;                    /* ONNX nodes it carries out or */
@@ -367,6 +371,7 @@ enum rank_group {
 	GROUP_SHARDS,           /* one of every replica of a zero group */
 	GROUP_COPIES,           /* one of every zero group, which hold the same
 	                         * shards */
+	GROUP_STAGES,           /* one of every stage of a pipeline */
 	GROUP_COUNT
 };
 
@@ -395,6 +400,9 @@ typedef struct Graph {
 	int64_t zero_group;             /* so many replicas side by side, one of
 	                                 * a zero group each, hold the shards of
 	                                 * a whole; 0: all of them do */
+	int64_t stages, stage;          /* number of stages of the pipeline, and
+	                                 * which one this is, from 0; 0: of
+	                                 * none */
 	enum halves halves;
 	bool adds;                      /* losses of micro-batches add up to the
 	                                 * step's loss; else it is their mean */
@@ -485,6 +493,10 @@ bool graph_has_op(const Graph *, Op);
  * forward, none).  Shapes are not inferred: call shape_infer when attributes
  * are set.  Returned pointer is valid until the next addition. */
 Node *node_new(Graph *, Op, int nin, const ValId *in, int nout, NodeId like);
+/* Append a copy of a node of another graph, whose origins this one has, too;
+ * map: by value of that graph, which value of this one it is.  Sets their
+ * definitions. */
+Node *node_copy(Graph *, const Node *, const ValId *map);
 uint32_t origin_new(Graph *, const char *name, const char *op);
 /* a |= b, sorted and without doubles. */
 void node_add_origin(Graph *, Node *, const uint32_t *origin, int n);

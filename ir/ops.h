@@ -460,7 +460,8 @@ OP(ADAFACTOR_SQUARES, "adafactor_squares", SIG(3, 7, 1, NOSTAT, FLOPS(10)), ATTR
  *   largest, in rank order.  16-bit floats are added in f32 and rounded once.
  *   side 0: y is Replicate, side 1: ReplicatePartial.  group: enum rank_group;
  *   1, over all replicas instead of the ranks of one; 2, over those of a zero
- *   group; 3, over zero groups; placements do not refer to replicas.
+ *   group; 3, over zero groups; 4, over stages; placements do not refer to
+ *   replicas and stages.
  * all_gather(x: Shard) -> y: Replicate or ReplicatePartial, by side as above.
  * reduce_scatter(x: Partial) -> y: Shard, the rank's shard of the sum.
  * all_to_all(x: Shard) -> y: Shard by to_axis, to_first_axis, to_replication and
@@ -480,6 +481,10 @@ OP(ADAFACTOR_SQUARES, "adafactor_squares", SIG(3, 7, 1, NOSTAT, FLOPS(10)), ATTR
  * exchange_rows(x) -> y: of x [1,replicas,..] its blocks, one for each replica of
  *   a zero group, in y [replicas,1,..] those that are for this one; the other
  *   way round the same.
+ * send(x): to the same rank of stage `peer` of the pipeline, where the receive
+ *   with this tag has it.  Its output is absent.
+ * receive() -> y: of type dt and that shape; ranks hold it as they do x.
+ *   adjoint: one goes back.
  * own_grad(dy: Shard) -> dx: Partial, zeros outside the rank's shard.  Ranks that hold
  *   the same shard all add it.
  * axis, first_axis, replication, segment: of the sharded side, see Placement.
@@ -499,6 +504,8 @@ OP(GATHER_PIECES,  "gather_pieces",  SIG(1, 1, 1, NOSTAT, F_COMM | F_SENDS | F_J
 OP(GATHER_ROWS,    "gather_rows",    SIG(1, 1, 1, NOSTAT, F_COMM | F_LIN0 | F_SENDS), ATTR(I(group, 1)), RULES(gather_rows, none, none, ring, gather_rows, replica_rows), EMIT(comm))
 OP(SUM_ROWS,       "sum_rows",       SIG(1, 1, 1, NOSTAT, F_COMM | F_LIN0 | F_SENDS), ATTR(I(group, 1)), RULES(sum_rows, none, none, ring, sum_rows, replica_rows), EMIT(comm))
 OP(EXCHANGE_ROWS,  "exchange_rows",  SIG(1, 1, 1, NOSTAT, F_COMM | F_LIN0 | F_SENDS), ATTR(I(group, 1)), RULES(exchange_rows, none, none, exchange, exchange_rows, replica_blocks), EMIT(comm))
+OP(SEND,           "send",           SIG(1, 1, 1, NOSTAT, F_COMM | F_SENDS), ATTR(I(peer, 0) I(tag, 0)), RULES(send, none, none, send, none, stages), EMIT(comm))
+OP(RECEIVE,        "receive",        SIG(0, 0, 1, NOSTAT, F_COMM | F_SENDS), ATTR(I(peer, 0) I(tag, 0) I(dt, 0) L(shape) I(adjoint, 0)), RULES(receive, none, none, view, none, stages), EMIT(comm))
 OP(OWN_GRAD,       "own_grad",       SIG(1, 1, 1, NOSTAT, F_COMM), ATTR(SHARDED), RULES(gathered, none, none, copy, none, comm), EMIT(comm))
 OP(VOCAB_STATS,    "vocab_stats",    SIG(2, 2, 1, NOSTAT, F_ROWS | FLOPS(20) | F_STAGED), ATTR(I(whole_extent, 0)), RULES(vocab_stats, none, none, ew, zero, vocab_stats), EMIT(vocab_stats))
 OP(SUM_SQUARES,    "sum_squares",    SIG(1, VARIADIC, 1, NOSTAT, F_REDUCE), ATTR(), RULES(scalar, none, none, none, none, squares), EMIT(sum_squares))

@@ -104,7 +104,10 @@ struct options {
 	                                 * computed */
 	bool store_masks;               /* dropout masks are values */
 	const char *device;             /* device profile; NULL: the default */
-	int64_t pp, interleave, microbatches;   /* accounting only; 0: none */
+	int64_t pp;                     /* stages of a pipeline; 0: none */
+	int64_t interleave, microbatches; /* of its account; 0: none */
+	bool stages;                    /* the graph is cut into stages; else
+	                                 * they are an account of memory */
 	int64_t tp;                     /* ranks of the tensor-parallel group;
 	                                 * 0: none */
 	int64_t dp;                     /* replicas; DP_ANY, DP_TRY; 0: one

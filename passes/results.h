@@ -61,6 +61,18 @@ struct results {
 	struct runner_up *runner_up;
 };
 
+/* A stage of a pipeline runs a list of turns.  forward: its nodes of phase
+ * forward; backward: those of phases recompute and backward; update: those of
+ * phase update.  Count passes run before the first turn, on each stage alone. */
+enum turn_kind { TURN_FORWARD, TURN_BACKWARD, TURN_UPDATE };
+
+struct turn {
+	enum turn_kind kind;
+	uint16_t slot;                  /* where backward finds what forward
+	                                 * saved; of an update 0 */
+	uint32_t micro;                 /* micro-batch; of an update 0 */
+};
+
 /* Found by planning: how a step runs in memory. */
 struct planned {
 	Plan *plan;                     /* plan of the final graph */
@@ -93,6 +105,27 @@ struct planned {
 	struct alternative *alternative;
 	struct pareto_front *pareto_front; /* time against budget; NULL: not
 	                                    * wanted */
+	struct pipeline *pipeline;      /* --pp: the stages; NULL: one step runs
+	                                 * the graph */
+};
+
+/* One stage.  Its graph has the parameters, buffers, states, inputs and outputs
+ * that its nodes access, under the names of the whole graph. */
+struct pipeline_stage {
+	Graph *graph;                   /* after the last pass; owned by the
+	                                 * pipeline */
+	struct planned planned;         /* of this graph */
+	int slots;                      /* most micro-batches between their
+	                                 * forward and their backward turn */
+	int64_t slot_bytes;             /* what one of them keeps meanwhile */
+	struct turn *turn;
+	int nturn;
+};
+
+/* Micro-batches run through all stages: 1F1B (Narayanan et al. 2021). */
+struct pipeline {
+	int nstage, nmicro;
+	struct pipeline_stage *stage;   /* [nstage] */
 };
 
 #endif

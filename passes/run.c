@@ -13,6 +13,7 @@
 #include "passes/lora/lora.h"
 #include "passes/offload/offload.h"
 #include "passes/overlap/overlap.h"
+#include "passes/pipeline/pipeline.h"
 #include "passes/place/place.h"
 #include "passes/planner/planner.h"
 #include "passes/precision/precision.h"
@@ -59,6 +60,8 @@ const struct pass_info pass_table[] = {
 	  "share experts out to replicas (--ep)" },
 	{ "autodiff", pass_autodiff, P_CANON | P_LOSS, P_BWD, LATE,
 	  "append the backward graph" },
+	{ "pipeline", pass_pipeline, P_BWD, 0, LATE,
+	  "cut the graph into stages (--pp)" },
 	{ "optim", pass_optim, P_BWD, P_UPD, LATE,
 	  "append the optimizer updates" },
 	{ "fuse", pass_fuse, P_STATIC, P_FUSED, MEMORY,
@@ -259,6 +262,10 @@ dump_graph(Pass *p, const Graph *g, const struct dump_request *dump,
 	if (mkdir(dump->dir, 0777) != 0 && errno != EEXIST)
 		return diag_error(p->diag, "cannot create directory '%s': %s",
 		                  dump->dir, strerror(errno));
+	if (g->stages)
+		return write_dump(p, g, arena_printf(p->scratch,
+			"%s/%02d-%s.%lld.ck", dump->dir, number, pass->name,
+			(long long)g->stage));
 	return write_dump(p, g, arena_printf(p->scratch, "%s/%02d-%s.ck",
 	                                     dump->dir, number, pass->name));
 }

@@ -22,6 +22,7 @@
 #include "passes/explore/evaluation_program.h"
 #include "passes/explore/explore.h"
 #include "passes/passes.h"
+#include "passes/pipeline/pipeline.h"
 #include "ir/text/text.h"
 #include "passes/report/report.h"
 #include "runtime/support/number.h"
@@ -290,6 +291,18 @@ spare_weights(struct driver *d, const struct outputs *out)
 	return true;
 }
 
+/* Each stage of a pipeline, or the graph. */
+static void
+print_graphs(const struct driver *d)
+{
+	const struct pipeline *l = d->pass.planned.pipeline;
+
+	for (int k = 0; l && k < l->nstage; k++)
+		text_print(l->stage[k].graph, stdout);
+	if (!l)
+		text_print(d->graph, stdout);
+}
+
 static bool
 compile_model(struct driver *d)
 {
@@ -328,7 +341,7 @@ compile_model(struct driver *d)
 		return false;
 	}
 	if (partial && !c->dump)
-		text_print(d->graph, stdout);
+		print_graphs(d);
 	if (watch_off(&d->watch))
 		return diag_error(d->diag, "interrupted");
 	if (!print_reports(d) || (code && !generate(d, &out))
@@ -415,6 +428,7 @@ main(int argc, char **argv)
 	if (fflush(stdout) || ferror(stdout))
 		ok = diag_error(d.diag, "cannot write to standard output");
 	diag_flush(d.diag);
+	pipeline_free(d.pass.planned.pipeline);
 	graph_free(d.pass.planned.reference);
 	graph_free(d.pass.result.forward);
 	if (d.pass.planned.pareto_front)            /* stopped early */

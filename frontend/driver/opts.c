@@ -1,4 +1,5 @@
 /* ckc's command line: the table of options, --help and the parser. */
+#include "frontend/driver/opts_check.h"
 #include "frontend/driver/opts_set.h"
 #include "passes/canon/canon.h"
 #include "passes/passes.h"
@@ -664,7 +665,7 @@ cli_parse(struct cli *c, int argc, char **argv, Arena *arena, FILE *out,
 			: check_zero(c, err);
 	if (c->opt.tp && !option_given(c, "dp"))
 		c->opt.dp = DP_TRY;
-	return status;
+	return status == CLI_GO ? check_stages(c, err) : status;
 }
 
 /* ---- options that decide what is trained ---- */

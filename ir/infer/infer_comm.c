@@ -141,6 +141,29 @@ infer_exchange_rows(struct infer *c)
 	return rule_shape(c, s);
 }
 
+/* Its output is absent. */
+bool
+infer_send(struct infer *c)
+{
+	(void)c;
+	return true;
+}
+
+bool
+infer_receive(struct infer *c)
+{
+	const IntList *l = &c->n->attr.RECEIVE.shape;
+	int64_t dt = c->n->attr.RECEIVE.dt;
+
+	if (dt <= DT_NONE || dt >= DT_COUNT)
+		return rule_fail(c, "unknown type %lld", (long long)dt);
+	for (int i = 0; i < l->n; i++)
+		if (l->v[i] < 0)
+			return rule_fail(c, "extent %lld is out of range",
+			                 (long long)l->v[i]);
+	return rule_result(c, 0, (DType)dt, shape_make(l->n, l->v));
+}
+
 bool
 infer_all_to_all(struct infer *c)
 {

@@ -116,6 +116,14 @@ sharding_replica_blocks(struct sharding_rule *c)
 	return true;
 }
 
+/* Ranks of two stages hold it alike. */
+bool
+sharding_stages(struct sharding_rule *c)
+{
+	(void)c;
+	return true;
+}
+
 /* Collectives change placements: sharding_infer knows how.  Those of replicas
  * do not care for them. */
 bool
@@ -398,6 +406,10 @@ infer_results(struct node_values *c, Placement *out)
 
 	if (m)
 		return infer_comm(c, m, out);
+	if (c->n->op == OP_RECEIVE || c->n->op == OP_SEND) {
+		out[0] = c->stated[c->nin];
+		return true;
+	}
 	for (int k = 0; k < c->nin; k++) {
 		if (!c->n->in[k] || (acc && k == acc))
 			continue;

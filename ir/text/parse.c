@@ -62,6 +62,18 @@ read_halves(struct parser *p)
 }
 
 static bool
+read_stage(struct parser *p)
+{
+	Graph *g = p->g;
+
+	return tok_int(p, 0, "stage", &g->stage)
+		&& read_ranks(p, "stages", &g->stages)
+		&& (g->stage < g->stages
+		    || tok_fault(p, "expected a stage below %lld, found %lld",
+		                 (long long)g->stages, (long long)g->stage));
+}
+
+static bool
 read_statement(struct parser *p)
 {
 	if (p->tok == T_VAL || tok_is_word(p, "_"))
@@ -79,6 +91,8 @@ read_statement(struct parser *p)
 		return read_ranks(p, "ranks", &p->g->ranks);
 	if (tok_word(p, "zero_group"))
 		return read_ranks(p, "replicas", &p->g->zero_group);
+	if (tok_word(p, "stage"))
+		return read_stage(p);
 	if (tok_word(p, "adds"))
 		return p->g->adds = true;
 	if (tok_word(p, "halves"))

@@ -79,6 +79,12 @@ check_replica_group(struct verify *c, const Node *n)
 
 	if (!(op_info[n->op].flags & F_COMM) || group == GROUP_RANKS)
 		return;
+	if (group == GROUP_STAGES) {
+		if (c->g->stages < 2)
+			bad(c, n, NULL, "is between stages, but the graph does "
+			    "not declare their number");
+		return;
+	}
 	if (c->g->replicas < 1)
 		bad(c, n, NULL, "is between replicas, but the graph does not "
 		    "declare their number");

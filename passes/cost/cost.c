@@ -402,6 +402,9 @@ group_ring(const Graph *g, int64_t group)
 	case GROUP_SHARDS: return (struct ring){ size, ranks };
 	case GROUP_COPIES:
 		return (struct ring){ g->replicas / size, ranks * size };
+	case GROUP_STAGES:
+		return (struct ring){ g->stages, ranks
+			* (g->replicas > 0 ? g->replicas : 1) };
 	default: return (struct ring){ 1, 1 };
 	}
 }
@@ -438,6 +441,12 @@ cost_exchange(const Graph *g, const Node *n)
 }
 
 static struct work
+cost_send(const Graph *g, const Node *n)
+{
+	return (struct work){ 0, 0, val_traffic(g, n->in[0]) };
+}
+
+static struct work
 cost_host(const Graph *g, const Node *n)
 {
 	return (struct work){ 0, 0, val_traffic(g, n->out[0]) };
@@ -446,7 +455,8 @@ cost_host(const Graph *g, const Node *n)
 static bool
 is_sent(CostRule *r)
 {
-	return r == cost_ring || r == cost_two_rings || r == cost_exchange;
+	return r == cost_ring || r == cost_two_rings || r == cost_exchange
+		|| r == cost_send;
 }
 
 static CostRule *const rule[OP_COUNT] = {

@@ -4,6 +4,7 @@
 #include "passes/explore/choose_zero.h"
 #include "passes/explore/halves.h"
 #include "passes/explore/other_batch.h"
+#include "passes/explore/plan_stages.h"
 #include "passes/explore/suggest_tp.h"
 #include "passes/explore/trial.h"
 #include "passes/explore/variants.h"
@@ -99,7 +100,10 @@ explore(Pass *p, Graph *g, const char *stop_after,
 		if (may_suggest_tp(p, g))
 			whole = graph_clone(g);
 	}
-	plan_variants(&w, p, g);
+	if (p->opt->stages)
+		plan_stages(&w, p, g);
+	else
+		plan_variants(&w, p, g);
 	if (!w.ok && p->planned.refused && whole)
 		suggest_tp(p, whole);
 	graph_free(whole);

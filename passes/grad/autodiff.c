@@ -281,11 +281,14 @@ finish_inputs(struct autodiff *ad, NodeId id)
 
 	for (int k = 0; k < n.nin; k++) {
 		ValId v = n.in[k];
+		NodeId fresh = ad->g->nnode;
 
 		if (v == 0 || ad->first_use[v] != id || !ad->reach[v])
 			continue;
 		ad->first_use[v] = 0;   /* an operand may be given twice */
 		release_pieces(ad, v);
+		while (fresh < ad->g->nnode)
+			ad->g->node[fresh++].place = n.place;
 		if (ad->g->val[v].kind == V_PARAM)
 			finish_parameter(ad, v, id);
 		else
@@ -439,6 +442,8 @@ pass_autodiff(Pass *p, Graph *g)
 		return diag_error(p->diag, "loss '%s' does not depend on any "
 		                  "trained parameter%s", g->val[g->loss].name,
 		                  wishes_text(p));
+	FOR_NODES (n, g)
+		n->place = p->opt->stages ? node_id(g, n) : 0;
 	if (!seed_loss(&ad))
 		return false;
 	for (NodeId id = ad.nforward; --id > 0 && !ad.failed; ) {

@@ -82,7 +82,7 @@ put_flop_counts(struct json_out *j, const struct flop_report *f)
 }
 
 static void
-put_stages(struct json_out *j, const struct pipeline *l)
+put_stages(struct json_out *j, const struct pipeline_estimate *l)
 {
 	if (!l->n)
 		return;
@@ -90,7 +90,7 @@ put_stages(struct json_out *j, const struct pipeline *l)
 	json_int(j, "interleave", l->interleave);
 	json_int(j, "microbatches", l->microbatches);
 	json_open(j, "stages", '[', JSON_ROWS);
-	for (const struct pipeline_stage *s = l->stage; s < l->stage + l->n;
+	for (const struct stage_estimate *s = l->stage; s < l->stage + l->n;
 	     s++) {
 		json_open(j, NULL, '{', JSON_SPACED);
 		json_real(j, "layers", DIGITS, s->layers);
@@ -113,7 +113,7 @@ memory_write_json(struct json_out *j, const Pass *p, const Plan *plan)
 
 	if (r) {
 		struct flop_report f = flop_report(p, plan, r);
-		struct pipeline l = pipeline_report(p, plan, r, arena);
+		struct pipeline_estimate l = pipeline_report(p, plan, r, arena);
 
 		json_open(j, "memory", '{', JSON_SPACED);
 		put_layers(j, r, p->opt->tp);

@@ -78,11 +78,11 @@ in_flight(int64_t p, int64_t m, int64_t n, int64_t r)
 	return fmin(parts / (double)m, (double)n);
 }
 
-struct pipeline
+struct pipeline_estimate
 pipeline_report(const Pass *p, const Plan *plan, const struct memory_report *r,
                 Arena *arena)
 {
-	struct pipeline l = { .n = p->opt->pp };
+	struct pipeline_estimate l = { .n = p->opt->pp };
 	const struct plan_summary *sum = &plan->sum;
 	struct memory_report *all = p->planned.reference_plan
 		? memory_report_new(p, p->planned.reference_plan, arena) : NULL;
@@ -104,7 +104,7 @@ pipeline_report(const Pass *p, const Plan *plan, const struct memory_report *r,
 	keep = split_saved(all);
 	param = split_params(r, p->planned.reference);
 	for (int64_t i = 0; i < l.n; i++) {
-		struct pipeline_stage *s = &l.stage[i];
+		struct stage_estimate *s = &l.stage[i];
 		double more, ends = i == 0 ? param.before : 0, room;
 
 		ends += i == l.n - 1 ? param.after : 0;

@@ -208,7 +208,7 @@ put_flops(const Pass *p, const Plan *plan, const struct memory_report *r,
 }
 
 static void
-put_pipeline(const struct pipeline *l, FILE *out)
+put_pipeline(const struct pipeline_estimate *l, FILE *out)
 {
 	char a[24], b[24];
 
@@ -220,7 +220,7 @@ put_pipeline(const struct pipeline *l, FILE *out)
 	        "  can keep everything\n", l->n, l->interleave,
 	        l->interleave == 1 ? "" : "s", l->microbatches);
 	for (int64_t i = 0; i < l->n; i++) {
-		const struct pipeline_stage *s = &l->stage[i];
+		const struct stage_estimate *s = &l->stage[i];
 
 		if (i > 2 && i < l->n - 2) {
 			if (i == 3)
@@ -241,7 +241,7 @@ plan_print_memory(const Pass *p, const Plan *plan, FILE *out)
 {
 	Arena *arena = arena_new();
 	struct memory_report *r = memory_report_new(p, plan, arena);
-	struct pipeline l;
+	struct pipeline_estimate l;
 
 	put_step_memory(&plan->sum, out);
 	if (r) {

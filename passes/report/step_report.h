@@ -33,7 +33,7 @@ struct step_use {
 /* One stage of a pipeline, reckoned from one micro-batch on one device.  1F1B:
  * stage r holds as many micro-batches as stages follow it, and itself;
  * interleaved schedules run more parts ahead. */
-struct pipeline_stage {
+struct stage_estimate {
 	double layers;                  /* layers that the stage holds */
 	double in_flight;               /* micro-batches whose activations it
 	                                 * holds, parts of one counted as
@@ -46,14 +46,14 @@ struct pipeline_stage {
 	                                 * everything; -1: memory unknown */
 };
 
-struct pipeline {
+struct pipeline_estimate {
 	int64_t n, interleave, microbatches;
 	double memory;                  /* bytes of a device; 0: unknown */
-	struct pipeline_stage *stage;
+	struct stage_estimate *stage;
 };
 
 /* n 0 if --pp was not given or there are no layers. */
-struct pipeline pipeline_report(const Pass *, const Plan *,
+struct pipeline_estimate pipeline_report(const Pass *, const Plan *,
                                 const struct memory_report *, Arena *);
 struct flop_report flop_report(const Pass *, const Plan *,
                                const struct memory_report *);

@@ -241,7 +241,7 @@ stages_of_a_pipeline(void **state)
 	struct fixture f = { .opt = { .pp = 2, .interleave = 2,
 	                              .microbatches = 8 } };
 	char text[4096], *s;
-	struct pipeline l;
+	struct pipeline_estimate l;
 
 	(void)state;
 	s = layers(head(text), "x", 4);

@@ -1,0 +1,31 @@
+/* Plan each stage of a pipeline as a graph of its own, for the same budget. */
+#include "passes/explore/plan_stages.h"
+
+#include "passes/explore/variants.h"
+
+static bool
+plan_stage(const struct pass_walk *w, Pass *p, struct pipeline_stage *s)
+{
+	struct pass_walk walk = *w;
+	Pass stage = *p;
+
+	stage.planned = (struct planned){ 0 };
+	plan_variants(&walk, &stage, s->graph);
+	s->planned = stage.planned;
+	p->retired = stage.retired;
+	p->planned.refused |= stage.planned.refused;
+	return walk.ok;
+}
+
+void
+plan_stages(struct pass_walk *w, Pass *p, Graph *g)
+{
+	const struct pass_info *optim = pass_that_gives(P_UPD);
+	struct pipeline *l;
+
+	if (!pass_walk_reach(w, p, g, optim) || w->stopped)
+		return;
+	l = p->planned.pipeline;
+	for (int k = 0; k < l->nstage && w->ok; k++)
+		w->ok = plan_stage(w, p, &l->stage[k]);
+}

@@ -1,0 +1,60 @@
+/* The pass: a graph for each stage, and turns.
+ *
+ * needs   P_BWD, and Node.place of pass autodiff
+ * gives   p->planned.pipeline
+ * cost    linear in operands times the number of stages
+ * refuses what cannot be cut; see places.c, stages.c
+ */
+#include "passes/pipeline/stages.h"
+
+void
+pipeline_free(struct pipeline *l)
+{
+	for (int k = 0; l && k < l->nstage; k++) {
+		graph_free(l->stage[k].planned.reference);
+		graph_free(l->stage[k].graph);
+	}
+}
+
+static bool
+has_places(const Graph *g)
+{
+	FOR_NODES (n, g)
+		if (n->place)
+			return true;
+	return false;
+}
+
+static struct pipeline *
+new_pipeline(Pass *p)
+{
+	struct pipeline *l = arena_alloc(p->keep, sizeof *l);
+
+	l->nstage = (int)p->opt->pp;
+	l->nmicro = (int)p->opt->grad_accum;
+	l->stage = arena_array(p->keep, (size_t)l->nstage, sizeof *l->stage);
+	for (int k = 0; k < l->nstage; k++) {
+		struct pipeline_stage *s = &l->stage[k];
+
+		s->slots = turns_slots(k, l->nstage, l->nmicro);
+		s->turn = turns_1f1b(k, l->nstage, l->nmicro, &s->nturn,
+		                     p->keep);
+	}
+	return l;
+}
+
+bool
+pass_pipeline(Pass *p, Graph *g)
+{
+	struct stages s;
+
+	if (!p->opt->stages)
+		return true;
+	if (!has_places(g))
+		return diag_error(p->diag, "--pp: expected a graph before pass "
+		                  "autodiff, with a loss");
+	if (!stages_assign(&s, p, g))
+		return false;
+	p->planned.pipeline = new_pipeline(p);
+	return stages_cut(&s, p->planned.pipeline);
+}

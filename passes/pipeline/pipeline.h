@@ -1,0 +1,46 @@
+/* Room pipeline: the graph of a training step becomes one graph for each stage.
+ *
+ * in      the forward and backward graph of one rank; the number of stages
+ * out     a graph for each stage, with SEND and RECEIVE where values cross; the
+ *         turns that each stage takes
+ * must not know updates, memory and machines
+ *
+ * The nodes of forward and backward are shared out, so that every number is
+ * computed as in the whole graph.  Each node is one of three kinds, by what it
+ * depends on:
+ *
+ *   free       inputs, constants and random numbers alone: a copy runs on each
+ *              stage that reads it
+ *   of params  parameters, buffers and constants alone: the same
+ *   bound      anything else: runs on one stage.  In forward the stages are
+ *              intervals of the order of nodes (places.c).  In backward a node
+ *              runs where the node that it differentiates runs (Node.place)
+ *
+ * A bound value goes to its readers from stage to stage: in forward to later
+ * ones, in backward to earlier ones.  In each turn what is received comes
+ * first.  Tags count the SENDs of a stage in their order, so that both ends of
+ * a link know the same order of messages.
+ *
+ * A parameter that several stages read belongs to each of them.  Its gradient
+ * is complete on one, which in phase update sends it to the others.
+ */
+#ifndef PASSES_PIPELINE_PIPELINE_H
+#define PASSES_PIPELINE_PIPELINE_H
+
+#include "passes/pass.h"
+
+/* Cut the graph into opt->pp stages: p->planned.pipeline, with graphs to which
+ * optim and later passes are still to be applied, and turns.  g itself stays
+ * as it is, and has to outlive the stages.  Nothing unless opt->stages. */
+PassFn pass_pipeline;
+
+/* Frees the graphs of the stages; NULL is allowed. */
+void pipeline_free(struct pipeline *);
+
+/* turns.c: the turns of stage `stage` under 1F1B, in `arena`; *n: how many. */
+struct turn *turns_1f1b(int stage, int nstage, int nmicro, int *n, Arena *arena);
+/* Most micro-batches of a stage between their forward and their backward
+ * turn. */
+int turns_slots(int stage, int nstage, int nmicro);
+
+#endif

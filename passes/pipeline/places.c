@@ -1,0 +1,217 @@
+/* Where the forward order is cut: stages of about equal seconds.
+ *
+ * what    bound forward nodes in their order; a place to cut is behind a node
+ *         where fewest bytes cross among its neighbours
+ * method  T(i, j) is the seconds of forward and backward between two places,
+ *         with the transfers at both ends.  Dynamic programs find the least
+ *         largest T, then the least sum of T under it: for many micro-batches
+ *         the step takes sum T + (N - 1) max T (Zheng et al., Alpa, 2022)
+ * cost    O(places^2 stages)
+ * refuses more stages than places allow
+ */
+#include "passes/cost/cost.h"
+#include "passes/pipeline/stages.h"
+
+#include <math.h>
+
+enum { PLACES = 1000 };
+
+struct places {
+	const struct stages *s;
+	uint32_t n;                     /* bound forward nodes */
+	NodeId *node;
+	double *before;                 /* seconds of the first i of them, and
+	                                 * of what differentiates them */
+	double *crosses;                /* bytes that cross behind node i */
+	uint32_t *cut;                  /* places: numbers of nodes in front; the
+	                                 * first is 0, the last n */
+	int ncut;
+};
+
+static bool
+is_bound_forward(const struct stages *s, const Node *n)
+{
+	return n->phase == PH_FORWARD && !n->count_pass
+		&& stage_kind_of(s, n) == KIND_BOUND;
+}
+
+static void
+list_nodes(struct places *l)
+{
+	const Graph *g = l->s->g;
+	Arena *a = l->s->p->scratch;
+	double *sec = arena_array(a, g->nnode, sizeof *sec);
+
+	l->node = arena_array(a, g->nnode, sizeof *l->node);
+	l->before = arena_array(a, g->nnode + 1, sizeof *l->before);
+	FOR_NODES (n, g)
+		if (n->place && !n->count_pass)
+			sec[n->place] += node_cost(g, n).sec;
+	FOR_NODES (n, g)
+		if (is_bound_forward(l->s, n)) {
+			l->node[l->n++] = node_id(g, n);
+			l->before[l->n] = l->before[l->n - 1] + sec[n->place];
+		}
+}
+
+/* Bytes that cross behind each node. */
+static void
+find_crossings(struct places *l)
+{
+	const Graph *g = l->s->g;
+	Arena *a = l->s->p->scratch;
+	uint32_t *last = arena_array(a, g->nval, sizeof *last);
+
+	l->crosses = arena_array(a, l->n + 2, sizeof *l->crosses);
+	for (uint32_t i = 0; i < l->n; i++) {
+		const Node *n = &g->node[l->node[i]];
+
+		for (int k = 0; k < n->nin; k++)
+			last[n->in[k]] = i;
+	}
+	for (uint32_t i = 0; i < l->n; i++) {
+		const Node *n = &g->node[l->node[i]];
+
+		for (int k = 0; k < n->nout; k++) {
+			double bytes = (double)val_data_bytes(
+				&g->val[n->out[k]]);
+
+			if (!n->out[k] || last[n->out[k]] <= i)
+				continue;
+			l->crosses[i + 1] += bytes;
+			l->crosses[last[n->out[k]] + 1] -= bytes;
+		}
+	}
+	for (uint32_t i = 1; i <= l->n; i++)
+		l->crosses[i] += l->crosses[i - 1];
+}
+
+/* Fewer bytes cross than before, and no more than behind the next node. */
+static bool
+is_narrow(const struct places *l, uint32_t i)
+{
+	return l->crosses[i] < l->crosses[i - 1]
+		&& l->crosses[i] <= l->crosses[i + 1];
+}
+
+/* All narrow places or, of many, those whose seconds are evenly spaced. */
+static void
+list_cuts(struct places *l, bool narrow)
+{
+	double step = l->before[l->n] / PLACES, next = 0;
+
+	l->ncut = 0;
+	l->cut[l->ncut++] = 0;
+	for (uint32_t i = 1; i < l->n; i++)
+		if ((!narrow || is_narrow(l, i)) && l->before[i] > next) {
+			l->cut[l->ncut++] = i;
+			next = l->before[i] + step;
+		}
+	l->cut[l->ncut++] = l->n;
+}
+
+/* Bytes go there and their gradients come back. */
+static double
+transfer_seconds(const struct places *l, uint32_t i)
+{
+	const Graph *g = l->s->g;
+	struct ring ring = group_ring(g, GROUP_RANKS);
+
+	if (i == 0 || i == l->n)
+		return 0;
+	ring.stride = ring.ranks * (g->replicas > 0 ? g->replicas : 1);
+	ring.ranks = l->s->n;
+	return 2 * device_ring_seconds(device_of(g), ring, l->crosses[i]);
+}
+
+/* Seconds of a stage between cuts i and j. */
+static double
+stage_seconds(const struct places *l, const double *transfer, int i, int j)
+{
+	return l->before[l->cut[j]] - l->before[l->cut[i]]
+		+ transfer[i] + transfer[j];
+}
+
+/* best[k][j]: of the first j cuts in k stages the least largest stage, or under
+ * `most` the least sum; from: where the last of these stages begins. */
+static void
+cut_into(const struct places *l, const double *transfer, double most,
+         double *best, int *from)
+{
+	int n = l->ncut;
+
+	for (int j = 0; j < n; j++)
+		best[j] = j ? INFINITY : 0;
+	for (int k = 1; k <= l->s->n; k++)
+		for (int j = 0; j < n; j++) {
+			best[k * n + j] = INFINITY;
+			for (int i = j; i-- > 0; ) {
+				double t = stage_seconds(l, transfer, i, j);
+				double x = best[(k - 1) * n + i];
+
+				if (t > most)
+					continue;
+				x = isinf(most) ? fmax(x, t) : x + t;
+				if (x < best[k * n + j]) {
+					best[k * n + j] = x;
+					from[k * n + j] = i;
+				}
+			}
+		}
+}
+
+/* Which stage each node is of. */
+static void
+mark_stages(const struct places *l, const int *from, int *of_place)
+{
+	const Graph *g = l->s->g;
+	int j = l->ncut - 1;
+
+	for (int k = l->s->n; k > 0; k--) {
+		int i = from[k * l->ncut + j];
+
+		for (uint32_t m = l->cut[i]; m < l->cut[j]; m++)
+			of_place[g->node[l->node[m]].place] = k - 1;
+		j = i;
+	}
+}
+
+static bool
+choose_cuts(struct places *l, int *of_place)
+{
+	Arena *a = l->s->p->scratch;
+	size_t n = (size_t)l->ncut, size = ((size_t)l->s->n + 1) * n;
+	double *best = arena_array(a, size, sizeof *best);
+	double *transfer = arena_array(a, n, sizeof *transfer), most;
+	int *from = arena_array(a, size, sizeof *from);
+
+	for (size_t i = 0; i < n; i++)
+		transfer[i] = transfer_seconds(l, l->cut[i]);
+	cut_into(l, transfer, INFINITY, best, from);
+	most = best[size - 1];
+	if (isinf(most))
+		return false;
+	cut_into(l, transfer, most * (1 + 1e-9), best, from);
+	mark_stages(l, from, of_place);
+	return true;
+}
+
+bool
+places_choose(const struct stages *s, int *of_place)
+{
+	struct places l = { .s = s };
+
+	list_nodes(&l);
+	find_crossings(&l);
+	l.cut = arena_array(s->p->scratch, l.n + 2, sizeof *l.cut);
+	for (uint32_t i = 0; i < s->g->nnode; i++)
+		of_place[i] = -1;
+	for (int narrow = 1; narrow >= 0; narrow--) {
+		list_cuts(&l, narrow);
+		if (choose_cuts(&l, of_place))
+			return true;
+	}
+	return diag_error(s->p->diag, "--pp %d: the graph can be cut into at "
+	                  "most %d stages; try: --pp %d", s->n, l.ncut - 1,
+	                  l.ncut - 1);
+}

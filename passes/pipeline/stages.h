@@ -1,0 +1,50 @@
+/* Parts of room pipeline: which stage each node runs on. */
+#ifndef PASSES_PIPELINE_STAGES_H
+#define PASSES_PIPELINE_STAGES_H
+
+#include "passes/pipeline/pipeline.h"
+
+/* A value or node that depends on kinds a and b is of kind a | b. */
+enum stage_kind { KIND_CONST, KIND_FREE, KIND_PARAM, KIND_BOUND };
+
+struct stages {
+	Pass *p;
+	const Graph *g;
+	int n;                          /* number of stages */
+	uint8_t *kind;                  /* by value: enum stage_kind */
+	int *of_node;                   /* by node: its stage; -1: not bound */
+	int words;                      /* of a set of stages */
+	uint64_t *need;                 /* by node, not bound: the set of stages
+	                                 * that run a copy */
+	uint64_t *has;                  /* by value that no node writes: the set
+	                                 * of stages that have it */
+};
+
+static inline bool
+stage_in(const struct stages *s, const uint64_t *sets, size_t i, int stage)
+{
+	return sets[i * (size_t)s->words + (size_t)stage / 64]
+		>> (stage % 64) & 1;
+}
+
+/* Whether node id runs on the stage. */
+static inline bool
+stage_runs(const struct stages *s, NodeId id, int stage)
+{
+	return s->of_node[id] >= 0 ? s->of_node[id] == stage
+		: stage_in(s, s->need, id, stage);
+}
+
+/* The kind of a node: that of its results. */
+enum stage_kind stage_kind_of(const struct stages *, const Node *);
+/* Share out all nodes; false after a diagnostic. */
+bool stages_assign(struct stages *, Pass *, const Graph *);
+
+/* places.c: by place (Node.place) of bound forward nodes: the stage; others:
+ * -1.  Stages take about equally long.  False after a diagnostic. */
+bool places_choose(const struct stages *, int *of_place);
+
+/* cut.c: the graphs of all stages. */
+bool stages_cut(const struct stages *, struct pipeline *);
+
+#endif
