@@ -18,8 +18,15 @@ count_squares(struct norm_check *c, ValId v)
 	const Graph *g = c->g;
 	const Node *n = &g->node[g->val[v].def];
 
-	while (n->op == OP_ALL_REDUCE)  /* over ranks, over replicas */
+	while (n->op == OP_ALL_REDUCE)  /* over ranks, replicas, stages */
 		n = &g->node[g->val[n->in[0]].def];
+	if (n->op == OP_ADD) {
+		count_squares(c, n->in[0]);
+		count_squares(c, n->in[1]);
+		return;
+	}
+	if (n->op == OP_FILL && n->attr.FILL.value == 0)
+		return;
 	if (n->op != OP_SUM_SQUARES) {
 		c->readable = false;
 		return;
@@ -34,6 +41,17 @@ report_count(Diag *d, const Val *norm, const Val *v, int times)
 	diag_error(d, "value %s: the norm %s includes it %d times, expected "
 	           "once per update that uses it", v->name, norm->name, times);
 	return 1;
+}
+
+/* Whether another stage counts it. */
+static bool
+is_received(const Graph *g, ValId v)
+{
+	const Node *n = &g->node[g->val[v].def];
+
+	while (n->op == OP_ALL_REDUCE || n->op == OP_REDUCE_SCATTER)
+		n = &g->node[g->val[n->in[0]].def];
+	return n->op == OP_RECEIVE;
 }
 
 static int
@@ -55,7 +73,7 @@ check_norm(struct norm_check *c, Diag *d, const Node *norm)
 		if (!(op_info[n->op].flags & F_UPDATE)
 		    || n->nin <= op_norm(n->op) || n->in[op_norm(n->op)] != y)
 			continue;
-		if (c->times[n->in[1]] != 1)
+		if (c->times[n->in[1]] != !is_received(g, n->in[1]))
 			faults += report_count(d, &g->val[y], &g->val[n->in[1]],
 			                       c->times[n->in[1]]);
 		c->times[n->in[1]] = 0;

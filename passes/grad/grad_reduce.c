@@ -409,7 +409,8 @@ cut_squares(Graph *g, Diag *d, Arena *scratch, const struct update *u,
 	int m = 0;
 
 	for (uint32_t i = 0; i < n; i++)
-		if (is_sharded_over(g, &u[i], REDUCE_TP) == cut[REDUCE_TP]
+		if (!u[i].received
+		    && is_sharded_over(g, &u[i], REDUCE_TP) == cut[REDUCE_TP]
 		    && is_sharded_over(g, &u[i], REDUCE_DP) == cut[REDUCE_DP])
 			in[m++] = u[i].grad;
 	if (m == 0)
@@ -428,6 +429,35 @@ cut_squares(Graph *g, Diag *d, Arena *scratch, const struct update *u,
 	return y;
 }
 
+/* The squares of in, whose last nsum values are sums of squares, over all
+ * stages, in place of them; each stage takes part, even without gradients of
+ * its own. */
+static bool
+sum_stages(Graph *g, Diag *d, ValId *in, int *nin, int64_t *nsum)
+{
+	int whole = *nin - (int)*nsum;
+	Attr zero = attr_default(OP_FILL);
+	ValId sum = whole > 0 || !*nsum ? 0 : in[whole++], pair[2];
+
+	if (!sum)
+		sum = whole > 0
+			? emit_op(g, d, OP_SUM_SQUARES, whole, in, NULL, 0)
+			: emit_op(g, d, OP_FILL, 0, NULL, &zero, 0);
+	for (int k = whole; sum && k < *nin; k++) {
+		g->node[g->nnode - 1].phase = PH_UPDATE;
+		pair[0] = sum;
+		pair[1] = in[k];
+		sum = emit_op(g, d, OP_ADD, 2, pair, NULL, 0);
+	}
+	if (!sum)
+		return false;
+	g->node[g->val[sum].def].phase = PH_UPDATE;
+	in[0] = sum_ranks(g, d, sum, GROUP_STAGES, 0, PH_UPDATE);
+	*nin = 1;
+	*nsum = 1;
+	return in[0] != 0;
+}
+
 ValId
 grad_reduce_norm(Graph *g, Diag *d, Arena *scratch, const struct update *u,
             uint32_t n)
@@ -440,7 +470,8 @@ grad_reduce_norm(Graph *g, Diag *d, Arena *scratch, const struct update *u,
 	int nin = 0;
 
 	for (uint32_t i = 0; i < n; i++)
-		if (!is_sharded_over(g, &u[i], REDUCE_TP)
+		if (!u[i].received
+		    && !is_sharded_over(g, &u[i], REDUCE_TP)
 		    && !is_sharded_over(g, &u[i], REDUCE_DP))
 			in[nin++] = u[i].grad;
 	for (int k = 0; k < 3 && ok; k++) {
@@ -450,7 +481,8 @@ grad_reduce_norm(Graph *g, Diag *d, Arena *scratch, const struct update *u,
 		in[nin++] = sum;
 		a.GRAD_NORM.sums++;
 	}
-	if (!ok)
+	if (!ok || (g->stages
+	            && !sum_stages(g, d, in, &nin, &a.GRAD_NORM.sums)))
 		return 0;
 	sum = emit_op(g, d, OP_GRAD_NORM, nin, in, &a, 0);
 	if (sum) {

@@ -17,6 +17,8 @@ struct update {
 	ValId param, grad;
 	NodeId after;           /* may run behind this node */
 	bool cut;               /* of its state replicas have pieces */
+	bool received;          /* the gradient, in phase update, from the
+	                         * stage that accumulates it */
 	bool ranks_summed;      /* the gradient, over the ranks of a replica */
 	ValId state[2];         /* 0: it has none */
 	ValId average;          /* of the parameter; 0: none is kept */

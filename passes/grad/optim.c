@@ -90,7 +90,9 @@ find_gradients(struct optim *o)
 			    || g->val[v].kind != V_TEMP)
 				continue;
 			o->u[o->n].param = g->val[v].param;
+			o->u[o->n].received = n->op == OP_RECEIVE;
 			o->u[o->n].grad = o->p->opt->grad_accum > 1
+				|| n->op == OP_RECEIVE
 				? v : skip_upcast(o, v);
 			o->u[o->n++].after = node_id(g, n);
 		}
@@ -148,6 +150,10 @@ take_gradient(Graph *g, struct update *u, ValId to)
 	from->param = 0;
 	if (from->shard)
 		from->grad_of = 0;
+	FOR_NODES (n, g)
+		if (n->op == OP_SEND && n->in[0] == u->grad
+		    && n->phase == PH_UPDATE)
+			n->in[0] = to;
 	u->grad = to;
 }
 
@@ -451,6 +457,8 @@ complete_in_backward(struct optim *o, struct update *u)
 {
 	const struct options *opt = o->p->opt;
 
+	if (u->received)
+		return true;
 	if (opt->grad_accum > 1)
 		return u->cut && !o->g->val[u->grad].shard && opt->zero >= 2
 			? accumulate_shard(o, u)

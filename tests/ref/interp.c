@@ -743,6 +743,7 @@ static InterpFn *const table[OP_COUNT] = {
 	[OP_ALL_GATHER] = interp_all_gather,
 	[OP_REDUCE_SCATTER] = interp_reduce_scatter,
 	[OP_ALL_TO_ALL] = interp_all_to_all, [OP_REPLICATE] = interp_copy,
+	[OP_SEND] = interp_send, [OP_RECEIVE] = interp_receive,
 	[OP_FETCH] = interp_copy, [OP_OFFLOAD] = interp_copy,
 	[OP_OFFLOAD_INTO] = interp_offload_into,
 	[OP_GATHER_ROWS] = interp_gather_rows, [OP_SUM_ROWS] = interp_sum_rows,

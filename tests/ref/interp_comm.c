@@ -183,6 +183,36 @@ interp_exchange_rows(struct call *c)
 	return true;
 }
 
+/* ---- between stages ---- */
+
+bool
+interp_send(struct call *c)
+{
+	struct mail *m = c->it->mail ? &c->it->mail[c->a->SEND.tag] : NULL;
+
+	if (!m || m->x)
+		return interp_fail(c, "a message is on its way");
+	m->n = c->in[0].n;
+	m->x = interp_need(malloc((size_t)m->n * sizeof *m->x + 1));
+	for (int64_t i = 0; i < m->n; i++)
+		m->x[i] = c->in[0].x[i];
+	return true;
+}
+
+bool
+interp_receive(struct call *c)
+{
+	struct mail *m = c->it->mail ? &c->it->mail[c->a->RECEIVE.tag] : NULL;
+
+	if (!m || !m->x || m->n != c->out[0].n)
+		return interp_fail(c, "there is no such message");
+	for (int64_t i = 0; i < m->n; i++)
+		c->out[0].x[i] = m->x[i];
+	free(m->x);
+	m->x = NULL;
+	return true;
+}
+
 /* ---- collectives ---- */
 
 /* A placement of operand 0, as the interpreter has that. */

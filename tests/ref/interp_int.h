@@ -6,6 +6,12 @@
 
 #include "tests/ref/interp.h"
 
+/* A message between two stages on its way. */
+struct mail {
+	double *x;                      /* NULL: there is none */
+	int64_t n;
+};
+
 struct interp {
 	const Graph *g;
 	double **x;                     /* by value */
@@ -17,6 +23,8 @@ struct interp {
 	int rank, ranks;
 	struct interp *const *world;    /* of all replicas; NULL: one */
 	int replica, replicas;
+	struct mail *mail;              /* of this rank, by tag; NULL: there are
+	                                 * no stages */
 };
 
 struct ten {
@@ -108,6 +116,7 @@ InterpFn interp_conv, interp_conv_dx, interp_conv_dw, interp_batchnorm,
 InterpFn interp_grid_sample, interp_grid_sample_grad;
 
 /* interp_comm.c */
+InterpFn interp_send, interp_receive;
 InterpFn interp_gather_rows, interp_sum_rows, interp_exchange_rows;
 /* Which shard of a group of replicas this one has. */
 int interp_shard(const struct interp *);

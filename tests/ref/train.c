@@ -91,6 +91,7 @@ compile(struct run *r)
 	ok = r->cli.passes ? pass_run(&p, r->g, r->cli.passes, stop, &dump)
 		: explore(&p, r->g, stop, &dump);
 	graph_free(p.planned.reference);
+	r->pipeline = p.planned.pipeline;
 	r->strategy_sec = p.result.strategy_sec;
 	r->nrunner_up = p.result.nrunner_up;
 	r->runner_up = p.result.runner_up;
@@ -220,6 +221,11 @@ load_input(struct run *r, const char *name, const char *path)
 	struct given *x = &r->input[r->ninput];
 	char *raw;
 
+	if (!v && r->part) {
+		if (f)
+			fclose(f);
+		return true;
+	}
 	if (f == NULL || n < 0 || r->ninput == RUN_INPUTS) {
 		fprintf(stderr, "input %s: %s\n", name,
 		        f ? "no such value" : strerror(errno));
@@ -367,8 +373,8 @@ end_of_round(const Graph *g, NodeId from, NodeId end)
 }
 
 /* Inputs of a micro-batch, of which a file may hold several. */
-static void
-set_inputs(struct run *r, int64_t m)
+void
+run_feed(struct run *r, int64_t m)
 {
 	for (int i = 0; i < r->ninput; i++) {
 		const struct given *x = &r->input[i];
@@ -391,7 +397,7 @@ run_micros(struct run *r, NodeId from, NodeId to)
 		const double *loss;
 
 		r->env.micro = (uint32_t)m;
-		set_inputs(r, m);
+		run_feed(r, m);
 		spmd_set_env(r->s, &r->env);
 		ok = spmd_run(r->s, from, to);
 		if (!ok)

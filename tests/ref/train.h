@@ -34,6 +34,9 @@ struct run {
 	int ninput;
 	struct given input[RUN_INPUTS];
 	double loss;                    /* of the last step */
+	struct pipeline *pipeline;      /* the stages that it was cut into */
+	bool part;                      /* of a pipeline: inputs that it lacks
+	                                 * are passed over */
 	bool quiet;                     /* nothing is said of what fails */
 	FILE *nowhere;                  /* where it goes */
 };
@@ -63,6 +66,8 @@ void run_fill(struct run *);
 /* One step; what `setup` gives an input may be as many times as large as there
  * are micro-batches. */
 bool run_step(struct run *, int step);
+/* Set the inputs of a micro-batch. */
+void run_feed(struct run *, int64_t micro);
 Shape run_shape(const struct run *, ValId);     /* of the whole */
 int64_t run_elements(const struct run *, ValId);
 /* The whole contents in the run's arena; NULL after a message. */

@@ -1,0 +1,410 @@
+/* Interpret a pipeline's turns. */
+#include "tests/ref/stages.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/ref/interp_int.h"
+
+struct stage {
+	const struct pipeline_stage *of;
+	struct run run;
+	NodeId first[3], end[3];        /* nodes by enum turn_kind */
+	int turn;
+	NodeId at;                      /* next node; 0: the turn begins */
+	double ***slot;                 /* by slot, then rank * nval + value */
+	int64_t *busy;                  /* by slot: 1 + its micro-batch; 0 */
+	double loss;
+};
+
+struct stages_run {
+	struct run *r;
+	int n, ranks;
+	int64_t ntag;
+	struct stage *stage;
+	struct mail *mail;              /* by rank * ntag + tag */
+};
+
+/* ---- contents ---- */
+
+static bool
+is_forward_value(const Graph *g, const Val *v)
+{
+	return v->kind == V_TEMP && v->def
+		&& g->node[v->def].phase == PH_FORWARD
+		&& !g->node[v->def].count_pass;
+}
+
+static bool
+is_written_over(const Graph *g, const Val *v)
+{
+	return op_info[g->node[v->def].op].flags & F_WRITES;
+}
+
+static void
+each_value(struct stage *s, bool forward, bool backward, int slot, bool save)
+{
+	const Graph *g = s->run.g;
+
+	FOR_VALS (v, g) {
+		bool is_forward = is_forward_value(g, v);
+		ValId id = val_id(g, v);
+
+		if (v->kind != V_TEMP || !v->def || is_written_over(g, v)
+		    || g->node[v->def].count_pass
+		    || (is_forward ? !forward : !backward))
+			continue;
+		for (int r = 0; r < spmd_ranks(s->run.s); r++) {
+			double *x = interp_room(spmd_rank(s->run.s, r), id);
+			int64_t n = interp_nelem(&v->shape);
+			double **kept = slot < 0 ? NULL
+				: &s->slot[slot][(size_t)r * g->nval + id];
+
+			if (save) {
+				*kept = interp_need(malloc((size_t)n * 8 + 8));
+				memcpy(*kept, x, (size_t)n * 8);
+			} else if (kept) {
+				memcpy(x, *kept, (size_t)n * 8);
+				free(*kept);
+				*kept = NULL;
+			} else {
+				for (int64_t i = 0; i < n; i++)
+					x[i] = NAN;
+			}
+		}
+	}
+}
+
+/* ---- turns ---- */
+
+static const struct turn *
+turn_of(const struct stage *s)
+{
+	return s->turn < s->of->nturn ? &s->of->turn[s->turn] : NULL;
+}
+
+static bool
+complain(const struct stages_run *p, const struct stage *s, const char *what)
+{
+	const struct turn *t = turn_of(s);
+
+	if (!p->r->quiet)
+		fprintf(stderr, "stage %d, turn %d (%s of micro-batch %u, slot "
+		        "%d): %s\n", (int)(s - p->stage), s->turn, !t ? "none"
+		        : t->kind == TURN_FORWARD ? "forward"
+		        : t->kind == TURN_BACKWARD ? "backward" : "update",
+		        t ? t->micro : 0, t ? t->slot : 0, what);
+	return false;
+}
+
+static void
+set_micro(struct stage *s, uint32_t micro)
+{
+	s->run.env.micro = micro;
+	run_feed(&s->run, micro);
+	spmd_set_env(s->run.s, &s->run.env);
+}
+
+static bool
+begin_turn(struct stages_run *p, struct stage *s, const struct turn *t)
+{
+	if (t->kind != TURN_UPDATE && t->slot >= s->of->slots)
+		return complain(p, s, "there is no such slot");
+	set_micro(s, t->micro);
+	each_value(s, true, t->kind != TURN_UPDATE, -1, false);
+	if (t->kind == TURN_FORWARD && s->busy[t->slot])
+		return complain(p, s, "the slot is not free");
+	if (t->kind == TURN_BACKWARD && s->busy[t->slot] != t->micro + 1)
+		return complain(p, s, "the slot has another micro-batch");
+	if (t->kind == TURN_BACKWARD) {
+		each_value(s, true, false, t->slot, false);
+		s->busy[t->slot] = 0;
+	}
+	s->at = s->first[t->kind];
+	return true;
+}
+
+static void
+end_turn(struct stages_run *p, struct stage *s, const struct turn *t)
+{
+	const Graph *g = s->run.g;
+	double nmicro = s->run.env.nmicro;
+
+	(void)p;
+	spmd_carry_over(s->run.s, s->first[t->kind], s->end[t->kind]);
+	if (t->kind == TURN_FORWARD) {
+		each_value(s, true, false, t->slot, true);
+		s->busy[t->slot] = t->micro + 1;
+	}
+	if (t->kind == TURN_FORWARD && g->loss)
+		s->loss += *interp_get(spmd_rank(s->run.s, 0), g->loss)
+			/ (g->adds ? 1 : nmicro);
+	s->at = 0;
+	s->turn++;
+}
+
+/* ---- between stages ---- */
+
+static bool
+is_sum_of_stages(const Node *n)
+{
+	return n->op == OP_ALL_REDUCE
+		&& n->attr.ALL_REDUCE.group == GROUP_STAGES;
+}
+
+static bool
+must_wait(const struct stages_run *p, const Node *n)
+{
+	bool receives = n->op == OP_RECEIVE;
+	int64_t tag = receives ? n->attr.RECEIVE.tag : n->attr.SEND.tag;
+
+	if (is_sum_of_stages(n))
+		return true;
+	if (!receives && n->op != OP_SEND)
+		return false;
+	return receives ? !p->mail[tag].x : p->mail[tag].x != NULL;
+}
+
+static const Node *
+node_of(const struct stage *s)
+{
+	const struct turn *t = turn_of(s);
+
+	return t && s->at && s->at < s->end[t->kind] ? &s->run.g->node[s->at]
+		: NULL;
+}
+
+/* All stages wait for the sum over them. */
+static bool
+sum_stages(struct stages_run *p)
+{
+	for (int k = 0; k < p->n; k++)
+		if (!node_of(&p->stage[k])
+		    || !is_sum_of_stages(node_of(&p->stage[k])))
+			return false;
+	for (int r = 0; r < p->ranks; r++) {
+		const Graph *g = p->stage[0].run.g;
+		int64_t n = interp_nelem(
+			&g->val[node_of(&p->stage[0])->in[0]].shape);
+
+		for (int64_t i = 0; i < n; i++) {
+			double sum = 0;
+
+			for (int k = 0; k < p->n; k++)
+				sum += interp_get(
+					spmd_rank(p->stage[k].run.s, r),
+					node_of(&p->stage[k])->in[0])[i];
+			for (int k = 0; k < p->n; k++)
+				interp_room(spmd_rank(p->stage[k].run.s, r),
+					node_of(&p->stage[k])->out[0])[i] = sum;
+		}
+	}
+	for (int k = 0; k < p->n; k++)
+		p->stage[k].at++;
+	return true;
+}
+
+/* As far as it comes; *ran: whether it did. */
+static bool
+run_stage(struct stages_run *p, struct stage *s, bool *ran)
+{
+	const struct turn *t;
+
+	while ((t = turn_of(s))) {
+		if (!s->at && !begin_turn(p, s, t))
+			return false;
+		while (s->at < s->end[t->kind]) {
+			if (must_wait(p, &s->run.g->node[s->at]))
+				return true;
+			if (!spmd_run(s->run.s, s->at, s->at + 1))
+				return complain(p, s, spmd_error(s->run.s));
+			s->at++;
+			*ran = true;
+		}
+		end_turn(p, s, t);
+		*ran = true;
+	}
+	return true;
+}
+
+/* ---- steps ---- */
+
+/* What is counted over all micro-batches before the step. */
+static bool
+run_count_passes(struct stages_run *p, struct stage *s)
+{
+	const Graph *g = s->run.g;
+
+	for (NodeId from = 1, to; from < s->first[0]; from = to) {
+		to = from;
+		while (to < s->first[0]
+		       && g->node[to].count_pass == g->node[from].count_pass)
+			to++;
+		for (int m = 0; m < p->r->pipeline->nmicro; m++) {
+			set_micro(s, (uint32_t)m);
+			if (!spmd_run(s->run.s, from, to))
+				return complain(p, s, spmd_error(s->run.s));
+			spmd_carry_over(s->run.s, from, to);
+		}
+	}
+	return true;
+}
+
+static bool
+run_turns(struct stages_run *p)
+{
+	for (;;) {
+		bool ran = false, left = false;
+
+		for (int k = 0; k < p->n; k++)
+			if (!run_stage(p, &p->stage[k], &ran))
+				return false;
+		ran |= sum_stages(p);
+		for (int k = 0; k < p->n; k++)
+			left |= turn_of(&p->stage[k]) != NULL;
+		if (!left)
+			return true;
+		for (int k = 0; k < p->n && !ran; k++)
+			if (turn_of(&p->stage[k]))
+				return complain(p, &p->stage[k],
+				                "stages wait for each other");
+	}
+}
+
+bool
+stages_run_step(struct stages_run *p, int step)
+{
+	bool ok = true;
+
+	for (int k = 0; k < p->n; k++) {
+		struct stage *s = &p->stage[k];
+
+		s->run.env.step = (uint64_t)step;
+		s->run.env.nmicro = p->r->pipeline->nmicro;
+		s->turn = 0;
+		s->at = 0;
+		s->loss = 0;
+		ok &= run_count_passes(p, s);
+	}
+	ok = ok && run_turns(p);
+	for (int64_t i = 0; i < p->ranks * p->ntag; i++)
+		if (ok && p->mail[i].x)
+			ok = complain(p, &p->stage[0],
+			              "a message was never received");
+	return ok;
+}
+
+double
+stages_run_loss(const struct stages_run *p)
+{
+	double loss = 0;
+
+	for (int k = 0; k < p->n; k++)
+		loss += p->stage[k].loss;
+	return loss;
+}
+
+struct run *
+stages_run_stage(struct stages_run *p, int stage)
+{
+	return &p->stage[stage].run;
+}
+
+/* ---- setting up ---- */
+
+static void
+find_ranges(struct stage *s)
+{
+	const Graph *g = s->run.g;
+	NodeId id = 1;
+
+	while (id < g->nnode && g->node[id].count_pass)
+		id++;
+	for (int k = 0; k < 3; k++) {
+		s->first[k] = id;
+		while (id < g->nnode && (k == 0
+		       ? g->node[id].phase == PH_FORWARD
+		       : k == 1 ? g->node[id].phase != PH_UPDATE : true))
+			id++;
+		s->end[k] = id;
+	}
+}
+
+static bool
+open_stage(struct stages_run *p, struct stage *s,
+           const struct pipeline_stage *of)
+{
+	const struct run *r = p->r;
+	int ranks;
+
+	s->of = of;
+	s->run = (struct run){ .dir = r->dir, .arena = r->arena,
+		.diag = r->diag, .cli = r->cli, .part = true };
+	run_adopt(&s->run, of->graph);
+	s->run.env = r->env;
+	if (r->dir && strcmp(r->dir, "-") && !run_setup(&s->run))
+		return false;
+	run_fill(&s->run);
+	find_ranges(s);
+	p->ranks = ranks = spmd_ranks(s->run.s);
+	s->slot = interp_need(calloc((size_t)of->slots, sizeof *s->slot));
+	s->busy = interp_need(calloc((size_t)of->slots, sizeof *s->busy));
+	for (int k = 0; k < of->slots; k++)
+		s->slot[k] = interp_need(calloc((size_t)ranks * of->graph->nval,
+		                                sizeof **s->slot));
+	FOR_NODES (n, of->graph)
+		if (n->op == OP_SEND && n->attr.SEND.tag >= p->ntag)
+			p->ntag = n->attr.SEND.tag + 1;
+		else if (n->op == OP_RECEIVE && n->attr.RECEIVE.tag >= p->ntag)
+			p->ntag = n->attr.RECEIVE.tag + 1;
+	return true;
+}
+
+struct stages_run *
+stages_run_new(struct run *r)
+{
+	struct stages_run *p = interp_need(calloc(1, sizeof *p));
+	bool ok = true;
+
+	p->r = r;
+	p->n = r->pipeline->nstage;
+	p->stage = interp_need(calloc((size_t)p->n, sizeof *p->stage));
+	for (int k = 0; k < p->n && ok; k++)
+		ok = open_stage(p, &p->stage[k], &r->pipeline->stage[k]);
+	if (!ok)
+		return NULL;
+	p->mail = interp_need(calloc((size_t)(p->ranks * p->ntag) + 1,
+	                             sizeof *p->mail));
+	for (int k = 0; k < p->n; k++)
+		for (int i = 0; i < p->ranks; i++)
+			spmd_rank(p->stage[k].run.s, i)->mail =
+				p->mail + i * p->ntag;
+	return p;
+}
+
+void
+stages_run_free(struct stages_run *p)
+{
+	for (int k = 0; p && k < p->n; k++) {
+		struct stage *s = &p->stage[k];
+		size_t n = (size_t)p->ranks * s->run.g->nval;
+
+		for (int i = 0; i < s->of->slots; i++) {
+			for (size_t v = 0; v < n; v++)
+				free(s->slot[i][v]);
+			free(s->slot[i]);
+		}
+		free(s->slot);
+		free(s->busy);
+		spmd_free(s->run.s);
+	}
+	for (int64_t i = 0; p && i < p->ranks * p->ntag; i++)
+		free(p->mail[i].x);
+	if (p)
+		free(p->mail);
+	if (p)
+		free(p->stage);
+	free(p);
+}
