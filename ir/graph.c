@@ -360,6 +360,14 @@ graph_reorder(Graph *g, const NodeId *order, uint32_t n)
 	arena_free(scratch);
 }
 
+/* Other stages wait for it. */
+static bool
+serves_stages(const Node *n)
+{
+	return n->op == OP_SEND || (n->op == OP_ALL_REDUCE
+	                            && node_group(n) == GROUP_STAGES);
+}
+
 void
 graph_dce(Graph *g)
 {
@@ -375,7 +383,7 @@ graph_dce(Graph *g)
 	for (NodeId i = g->nnode - 1; i > 0; i--) {
 		Node *node = &g->node[i];
 		bool keep = op_info[node->op].flags & F_WRITES
-			|| node->op == OP_SEND;
+			|| serves_stages(node);
 
 		for (int k = 0; k < node->nout; k++)
 			keep |= node->out[k] && live[node->out[k]];

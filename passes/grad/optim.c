@@ -516,7 +516,8 @@ append_updates(struct optim *o)
 {
 	Graph *g = o->g;
 	ValId norm = 0;
-	bool update = o->p->opt->optimizer != OPT_NONE && o->n > 0;
+	bool update = o->p->opt->optimizer != OPT_NONE
+		&& (o->n > 0 || g->stages);     /* stages share a norm */
 
 	if (update && optim_copies(o->p, g, o->p->variant.low_memory))
 		o->copy = copies_make(g, o->p->scratch, o->u, o->n);
