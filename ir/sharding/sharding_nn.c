@@ -84,12 +84,13 @@ last_dim_extent(const Graph *g, ValId v)
 	return s->rank > 0 ? s->dim[s->rank - 1] : 1;
 }
 
-/* A value that a collective has just sharded has zeros there. */
+/* A value that a collective has just sharded has zeros there.  Of what another
+ * stage sends, the whole graph has told. */
 static bool
 is_just_sharded(const Node *n)
 {
 	return n->op == OP_OWN || n->op == OP_REDUCE_SCATTER
-		|| n->op == OP_ALL_TO_ALL;
+		|| n->op == OP_ALL_TO_ALL || n->op == OP_RECEIVE;
 }
 
 /* Whether v, sharded along its last dim, would have zeros for padding.  Sums of

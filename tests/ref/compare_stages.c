@@ -79,7 +79,7 @@ compare_value(struct run *a, ValId v, struct run *b, ValId twin, int stage)
 		worst = fmax(worst, isnan(x[i] - y[i]) ? INFINITY
 		             : fabs(x[i] - y[i]));
 	}
-	if (x && y && n == run_elements(b, twin) && worst <= tolerance * most)
+	if (x && y && n == run_elements(b, twin) && (worst <= tolerance * most || (tolerance > 0 && worst < 1e-14)))
 		return 0;
 	printf("%s%s of stage %d differs by %.3g of %.3g\n",
 	       a->g->val[v].kind == V_TEMP ? "gradient of " : "",
