@@ -42,11 +42,13 @@ struct transfer_ends {
 	NodeId apply, update;           /* as the verifier has them */
 };
 
+/* Between stages they end where they begin. */
 static bool
 is_transfer(const Node *n)
 {
 	return op_info[n->op].flags & F_SENDS
-		&& !(op_info[n->op].flags & F_HOST);
+		&& !(op_info[n->op].flags & F_HOST)
+		&& n->op != OP_SEND && n->op != OP_RECEIVE;
 }
 
 static struct transfer_ends
