@@ -303,6 +303,16 @@ val_param_of(const Graph *g, ValId v)
 	return g->val[v].kind == V_PARAM ? v : 0;
 }
 
+NodeId
+graph_boundary(const Graph *g)
+{
+	NodeId id = g->nnode - 1;
+
+	while (id > 0 && g->node[id].phase != PH_FORWARD)
+		id--;
+	return id;
+}
+
 bool
 graph_has_op(const Graph *g, Op op)
 {
@@ -504,6 +514,7 @@ graph_clone(const Graph *g)
 	c->halves = g->halves;
 	c->stages = g->stages;
 	c->stage = g->stage;
+	c->slots = g->slots;
 	return c;
 }
 

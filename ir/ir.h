@@ -403,6 +403,9 @@ typedef struct Graph {
 	int64_t stages, stage;          /* number of stages of the pipeline, and
 	                                 * which one this is, from 0; 0: of
 	                                 * none */
+	int64_t slots;                  /* so many micro-batches keep at the same
+	                                 * time what is alive between forward and
+	                                 * backward; 0: one */
 	enum halves halves;
 	bool adds;                      /* losses of micro-batches add up to the
 	                                 * step's loss; else it is their mean */
@@ -444,6 +447,15 @@ enum {
 };
 
 /* ---- graph.c: building ---- */
+
+/* The last node of phase forward: what backward and updates need of it lies in
+ * a micro-batch's slot.  0: there is none. */
+NodeId graph_boundary(const Graph *);
+static inline int64_t
+graph_slots(const Graph *g)
+{
+	return g->slots > 1 ? g->slots : 1;
+}
 
 Graph *graph_new(const char *name);
 void graph_free(Graph *);

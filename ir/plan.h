@@ -159,6 +159,11 @@ struct plan_summary {
 };
 
 typedef struct Plan {
+	int64_t slots, slot_bytes;      /* micro-batches in flight; what each
+	                                 * saves between forward and backward.
+	                                 * Of several, their slots come first in
+	                                 * the arena, and offsets below
+	                                 * slot_bytes are those of the first */
 	int64_t ranks;                  /* this is the plan of one of so many
 	                                 * ranks; 0: of one alone */
 	bool from_graph;                /* made by `ckc plan` of a standalone

@@ -69,8 +69,9 @@ enum turn_kind { TURN_FORWARD, TURN_BACKWARD, TURN_UPDATE };
 struct turn {
 	enum turn_kind kind;
 	uint16_t slot;                  /* where backward finds what forward
-	                                 * saved; of an update 0 */
-	uint32_t micro;                 /* micro-batch; of an update 0 */
+	                                 * saved */
+	uint32_t micro;                 /* micro-batch; of an update, and its
+	                                 * slot: the last one */
 };
 
 /* Found by planning: how a step runs in memory. */

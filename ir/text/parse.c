@@ -68,6 +68,7 @@ read_stage(struct parser *p)
 
 	return tok_int(p, 0, "stage", &g->stage)
 		&& read_ranks(p, "stages", &g->stages)
+		&& read_ranks(p, "slots", &g->slots)
 		&& (g->stage < g->stages
 		    || tok_fault(p, "expected a stage below %lld, found %lld",
 		                 (long long)g->stages, (long long)g->stage));

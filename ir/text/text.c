@@ -42,8 +42,8 @@
  * node writes any more; `props` lists properties that the graph does not show
  * by itself, `streams N` the random streams handed out, `ranks N` those of the
  * tensor-parallel group, `replicas N exactly` Graph.replicas and .exact,
- * `zero_group N` Graph.zero_group, `stage N P` Graph.stage and .stages, `adds`
- * Graph.adds, `halves N` Graph.halves.
+ * `zero_group N` Graph.zero_group, `stage N P K` Graph.stage, .stages and
+ * .slots, `adds` Graph.adds, `halves N` Graph.halves.
  *
  * Values are printed in the order of their ids, nodes in their own order, and
  * origins in the order in which nodes first mention them, so that equal
@@ -386,8 +386,8 @@ text_print(const Graph *g, FILE *out)
 		fprintf(out, "\tzero_group %lld\n",
 		        (long long)g->zero_group);
 	if (g->stages)
-		fprintf(out, "\tstage %lld %lld\n", (long long)g->stage,
-		        (long long)g->stages);
+		fprintf(out, "\tstage %lld %lld %lld\n", (long long)g->stage,
+		        (long long)g->stages, (long long)g->slots);
 	if (g->adds)
 		fputs("\tadds\n", out);
 	if (g->halves)

@@ -136,6 +136,7 @@ sum_memory(Plan *plan, Arena *a)
 	int64_t *last = arena_array(a, (size_t)plan->ntensor + 1, 8);
 	int64_t *delta = arena_array(a, (size_t)plan->nstep + 2, 8);
 	int64_t boundary = last_forward(plan), live = 0;
+	int64_t slots = plan->slots > 1 ? plan->slots : 1;
 	int64_t host_arena = 0;
 	bool placed = false;
 
@@ -171,16 +172,24 @@ sum_memory(Plan *plan, Arena *a)
 			s->nlow_precision++;
 			s->low_precision_bytes += t->bytes;
 		}
+		if (first[i] <= boundary && boundary < last[i]) {
+			s->saved += t->bytes;
+			if (slots > 1)
+				continue;
+		}
 		delta[first[i]] += t->bytes;
 		delta[last[i] + 1] -= t->bytes;
-		if (first[i] <= boundary && boundary < last[i])
-			s->saved += t->bytes;
 	}
+	plan->slot_bytes = s->saved;
+	live = slots > 1 ? slots * s->saved : 0;
+	s->live_bound = live;
 	for (int64_t i = 0; i < plan->nstep; i++) {
 		live += delta[i];
 		if (live > s->live_bound)
 			s->live_bound = live;
 	}
+	if (slots > 1 && s->arena < slots * s->saved)
+		s->arena = slots * s->saved;
 	if (!placed)
 		s->arena = s->live_bound;
 	s->peak = s->resident + s->arena;

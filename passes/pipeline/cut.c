@@ -321,6 +321,8 @@ new_part(const struct part *p)
 	to->zero_group = g->zero_group;
 	to->stages = p->c->s->n;
 	to->stage = p->stage;
+	to->slots = turns_slots(p->stage, p->c->s->n,
+	                        (int)p->c->s->p->opt->grad_accum);
 	to->halves = g->halves;
 	to->adds = g->adds;
 	to->device = g->device;

@@ -28,6 +28,7 @@ turns_1f1b(int stage, int nstage, int nmicro, int *n, Arena *arena)
 				(uint16_t)((m - ahead) % slots),
 				(uint32_t)(m - ahead) };
 	}
-	turn[(*n)++] = (struct turn){ TURN_UPDATE, 0, 0 };
+	turn[(*n)++] = (struct turn){ TURN_UPDATE,
+		(uint16_t)((nmicro - 1) % slots), (uint32_t)nmicro - 1 };
 	return turn;
 }

@@ -25,13 +25,18 @@ void inplace_graph(Graph *, Arena *scratch);
 enum { PACK_WORK = 20000000 };
 
 /* place.c: offsets for everything in the arena; returns its size, which need
- * not be below `enough`. */
+ * not be below `enough`.  With several slots (Graph.slots) owners that live
+ * across the boundary lie in the first slot, from 0 on, and all others behind
+ * the last one. */
 int64_t place_graph(Graph *, int64_t enough, const struct watch *stop,
                     Arena *scratch);
 /* Most bytes of the arena alive at one step, below which nothing fits. */
 int64_t place_live_bound(const Graph *, Arena *scratch);
 /* Bytes of the arena alive at each node, by node. */
 int64_t *place_live_bytes(const Graph *, Arena *scratch);
+/* Bytes of a slot of a placed graph: where there is one alone, of what lives
+ * across the boundary. */
+int64_t place_slot_bytes(const Graph *, Arena *scratch);
 /* Bytes of all owners outside the arena. */
 int64_t graph_resident_bytes(const Graph *, Arena *scratch);
 

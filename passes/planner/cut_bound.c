@@ -17,6 +17,9 @@
  *         fullest moments those are looked at closely that say most at the
  *         price of the first.  Cuts at fixed prices are remembered, so that no
  *         answer depends on what was asked before.
+ *         With slots, what lives at the last node of forward is there for all
+ *         micro-batches in flight: one more moment, that has its share of the
+ *         memory.
  * cost    a flow for each moment and a handful for some, fewer each time
  */
 #include "passes/planner/remat_cut.h"
@@ -55,6 +58,7 @@ struct cut_bound {
 	struct moment moment[MOMENTS];
 	int n;
 	struct moment *fullest;         /* NULL: there is none */
+	struct moment boundary;         /* at 0: there is none */
 	int64_t least;                  /* bytes: the most that a node needs in
 	                                 * any plan */
 };
@@ -142,6 +146,22 @@ find_moments(struct cut_bound *b)
 			b->fullest = &b->moment[b->n - 1];
 		}
 	}
+}
+
+/* What lives from before the last node of forward to behind it. */
+static void
+find_boundary(struct cut_bound *b)
+{
+	const struct cut_net *c = b->net;
+	NodeId i = c->r->nnode - 1;
+
+	while (i > 0 && c->r->node[i].backward)
+		i--;
+	b->boundary = (struct moment){ .at = i,
+		.fixed = bytes_across(c, false)[i],
+		.free = bytes_across(c, true)[i] };
+	if (b->boundary.free <= 0)
+		b->boundary.at = 0;
 }
 
 /* ---- cuts ---- */
@@ -330,6 +350,8 @@ cut_bound_new(struct cut_net *net)
 	b->net = net;
 	if (net->r->base_sec > 0)
 		find_moments(b);
+	if (net->r->base_sec > 0 && net->r->slots > 1)
+		find_boundary(b);
 	return b;
 }
 
@@ -357,11 +379,15 @@ struct cut_proof
 cut_bound_at(struct cut_bound *b, int64_t memory)
 {
 	struct cut_proof p = { .sec = 0 };
+	int64_t share = b->boundary.at ? memory / b->net->r->slots : 0;
 
 	if (!b->fullest)
 		return p;
-	if (memory < b->least)
+	if (memory < b->least
+	    || (b->boundary.at && share < b->boundary.fixed))
 		return (struct cut_proof){ .sec = INFINITY };
+	if (b->boundary.at)
+		prove_by(b, &b->boundary, share, &p);
 	prove_by(b, b->fullest, memory, &p);
 	if (p.sec <= 0)
 		return p;

@@ -68,6 +68,7 @@ find_fixed(struct remat *r, const Node *n, struct rnode *rn)
 	const Graph *g = r->g;
 
 	rn->clonable = !(op_info[n->op].flags & F_WRITES)
+		&& n->op != OP_RECEIVE
 		&& rn->nwrite <= REMAT_WRITES;
 	for (int i = 0; i < n->nout; i++) {
 		ValId v = n->out[i];
@@ -269,6 +270,7 @@ remat_new(const Graph *g, Arena *arena)
 	number_roles(r);
 	find_inlinable(r);
 	r->resident = graph_resident_bytes(g, arena);
+	r->slots = graph_slots(g);
 	remat_find_layers(r);
 	return r;
 }

@@ -209,6 +209,75 @@ free_step(const struct schedule *w, int32_t y)
 	return w->last[y] < w->nstep ? w->last[y] + 1 : w->nstep;
 }
 
+/* ---- slots ---- */
+
+/* The last step of forward. */
+static int32_t
+boundary_step(const struct schedule *w)
+{
+	int32_t k = w->nstep - 1;
+
+	while (k >= 0 && (w->step[k].clone
+	                  || w->r->node[w->step[k].node].backward))
+		k--;
+	return k;
+}
+
+/* Instance y lies in a slot: it lives across the boundary. */
+static bool
+in_slot(const struct schedule *w, int32_t y, int32_t boundary)
+{
+	return w->r->slots > 1 && w->block[y] == y && w->first[y] >= 0
+		&& w->first[y] <= boundary && w->last[y] > boundary;
+}
+
+/* Bytes of a slot.  held, if not NULL: by step, what of it is in w->live. */
+static int64_t
+slot_bytes(const struct schedule *w, int64_t *held)
+{
+	int32_t boundary = boundary_step(w);
+	int64_t sum = 0;
+
+	for (int32_t y = 0; y < w->ninst; y++) {
+		int64_t size = w->r->store[w->of_inst[y]].size;
+
+		if (!in_slot(w, y, boundary))
+			continue;
+		sum += size;
+		if (held) {
+			held[w->first[y]] += size;
+			held[free_step(w, y)] -= size;
+		}
+	}
+	return sum;
+}
+
+/* With slots, steps have in memory all slots, and what lies beside them. */
+static void
+count_slots(const struct schedule *w, struct remat_cost *c)
+{
+	Arena *scratch = arena_new();
+	int64_t *held = arena_array(scratch, (size_t)w->nstep + 1,
+	                            sizeof *held);
+	int64_t all = slot_bytes(w, held) * w->r->slots, in = 0;
+
+	c->live = 0;
+	c->over = 0;
+	for (int32_t k = 0; k < w->nstep; k++) {
+		int64_t live;
+
+		in += held[k];
+		live = w->live[k] - in + all;
+		if (live > w->target)
+			c->over += (double)(live - w->target);
+		if (live > c->live) {
+			c->live = live;
+			c->tight = k;
+		}
+	}
+	arena_free(scratch);
+}
+
 static struct remat_cost
 memory_profile(struct schedule *w)
 {
@@ -251,6 +320,8 @@ schedule_measure(struct schedule *w)
 	find_last(w);
 	overlay_outputs(w);
 	w->cost = memory_profile(w);
+	if (w->r->slots > 1 && !w->only)
+		count_slots(w, &w->cost);
 	return w->cost;
 }
 
@@ -261,10 +332,12 @@ schedule_packed(const struct schedule *w, Arena *scratch)
 {
 	const struct remat *r = w->r;
 	size_t n = 0, most = 2 * (size_t)w->nstep + (size_t)w->ninst;
+	int32_t boundary = boundary_step(w);
 	struct buffer *b = arena_array(scratch, most + 1, sizeof *b);
 
 	for (int32_t y = 0; y < w->ninst; y++)
-		if (w->block[y] == y && w->first[y] >= 0)
+		if (w->block[y] == y && w->first[y] >= 0
+		    && !in_slot(w, y, boundary))
 			b[n++] = (struct buffer){
 				w->first[y], free_step(w, y),
 				r->store[w->of_inst[y]].size, 0 };
@@ -279,5 +352,6 @@ schedule_packed(const struct schedule *w, Arena *scratch)
 				k, k + 1, r->store[passing].size, 0 };
 	}
 	return pack_within(b, n, &(struct pack_limit){
-		.work = PACK_WORK, .stop = r->watch }, scratch).height;
+		.work = PACK_WORK, .stop = r->watch }, scratch).height
+		+ r->slots * slot_bytes(w, NULL);
 }

@@ -116,6 +116,10 @@ struct remat {
 	int32_t *of_val;                /* storage of a value; -1: none */
 	struct rnode *node;             /* by node id */
 	int64_t resident;               /* bytes outside the arena */
+	int64_t slots;                  /* so many times there is what lives
+	                                 * across the boundary; the rest of the
+	                                 * arena lies beside these slots.  0, 1:
+	                                 * once, anywhere */
 	double base_sec;                /* step without clones */
 	int32_t ncand, ngroup;
 	int32_t *layer, nlayer;         /* storages that are inputs of layers */

@@ -92,6 +92,8 @@ replay_lifetimes(struct replay *r)
 		    && r->boundary < r->last[i])
 			saved_bytes += p->tensor[i].bytes;
 	claim(r, "sums", "saved_bytes", p->sum.saved, saved_bytes);
+	claim(r, "slot", "slot_bytes", p->slot_bytes, saved_bytes);
+	r->slot = saved_bytes;
 }
 
 /* ---- place, peak, budget ---- */
@@ -134,6 +136,27 @@ check_places(struct replay *r)
 		}
 }
 
+/* What backward finds of forward lies in the first slot; nothing else does. */
+static void
+check_slots(struct replay *r)
+{
+	const Plan *p = r->p;
+
+	for (int64_t i = 0; i < p->ntensor && r->slots > 1; i++) {
+		const struct plan_tensor *t = &p->tensor[i];
+		bool keeps = r->first[i] <= r->boundary
+			&& r->boundary < r->last[i];
+
+		if (!r->taken[i] || t->host)
+			continue;
+		if (keeps ? t->offset + t->bytes > r->slot
+		    : t->offset < r->slots * r->slot)
+			FAULT(r, "slot", "%s is%s alive between forward and "
+			      "backward, and lies at %" PRId64, name(r, i),
+			      keeps ? "" : " not", t->offset);
+	}
+}
+
 /* The end of the arena; *host: of that in host memory. */
 static int64_t
 check_offsets(struct replay *r, int64_t live_bound, int64_t *host)
@@ -173,7 +196,9 @@ check_offsets(struct replay *r, int64_t live_bound, int64_t *host)
 			arena = t->offset + t->bytes;
 	}
 	check_places(r);
-	return arena;
+	check_slots(r);
+	return arena < r->slots * r->slot && r->slots > 1
+		? r->slots * r->slot : arena;
 }
 
 static int64_t
@@ -182,10 +207,12 @@ find_live_bound(struct replay *r)
 	const Plan *p = r->p;
 	int64_t *delta = arena_array(r->arena, (size_t)p->nstep + 2,
 	                             sizeof *delta);
-	int64_t live = 0, most = 0;
+	int64_t live = r->slots > 1 ? r->slots * r->slot : 0, most = live;
 
 	for (int64_t i = 0; i < p->ntensor; i++)
-		if (r->taken[i] && !p->tensor[i].host) {
+		if (r->taken[i] && !p->tensor[i].host
+		    && (r->slots <= 1 || r->first[i] > r->boundary
+		        || r->boundary >= r->last[i])) {
 			delta[r->first[i]] += p->tensor[i].bytes;
 			delta[r->last[i] + 1] -= p->tensor[i].bytes;
 		}

@@ -22,6 +22,8 @@ struct replay {
 	int64_t *first, *last;          /* of owners' places */
 	bool *taken;
 	int64_t boundary;               /* last forward step */
+	int64_t slots, slot;            /* micro-batches in flight; bytes that
+	                                 * each keeps */
 	char where[96];
 };
 
