@@ -298,9 +298,11 @@ verify_waits(struct verify *c)
 		if (!(op_info[n->op].flags & F_HOST)    /* no agreement */
 		    && (waits_across(id, n, b.apply)
 		        || (n->phase != PH_UPDATE
-		            && waits_across(id, n, b.update))))
+		            && waits_across(id, n, b.update))
+		        || (g->stages
+		            && waits_across(id, n, graph_boundary(g) + 1))))
 			bad(c, n, NULL, "the transfer ends after node %u, when "
-			    "updates have begun", n->wait);
+			    "updates or another turn have begun", n->wait);
 		if (n->wait < message_last(g, id))
 			bad(c, n, NULL, "the transfer ends after node %u, "
 			    "before node %u, the last of its message, begins",

@@ -243,12 +243,45 @@ move_behind(Graph *g, const bool *chosen, Arena *a)
 	graph_reorder(g, w.order, w.n);
 }
 
+/* ---- turns ---- */
+
+/* Node.place is the turn of a stage: forward, backward, update. */
+static void
+mark_turns(Graph *g)
+{
+	NodeId boundary = graph_boundary(g);
+
+	FOR_NODES (n, g)
+		n->place = node_id(g, n) <= boundary ? 1
+			: n->phase == PH_UPDATE ? 3 : 2;
+}
+
+/* What was moved into another turn stands at its border. */
+static void
+restore_turns(Graph *g, Arena *a)
+{
+	NodeId *order = arena_array(a, g->nnode, sizeof *order);
+	uint32_t n = 0;
+
+	for (uint32_t turn = 1; turn <= 3; turn++)
+		FOR_NODES (m, g)
+			if (m->place == turn)
+				order[n++] = node_id(g, m);
+	graph_reorder(g, order, n);
+	FOR_NODES (m, g)
+		m->place = 0;
+}
+
 void
 overlap_order(Graph *g, const struct overlap_choice *c, Arena *scratch)
 {
+	if (g->stages)
+		mark_turns(g);
 	move_gathers(g, c, scratch);
 	move_sums(g, c, scratch);
 	move_behind(g, c->chosen, scratch);
 	move_early(g, c->chosen, scratch);
 	join_sums(g, c, PH_UPDATE, scratch);
+	if (g->stages)
+		restore_turns(g, scratch);
 }

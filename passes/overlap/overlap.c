@@ -39,7 +39,7 @@ struct transfer_ends {
 	NodeId *write;                  /* the next one that overwrites them */
 	double *work;                   /* seconds of all nodes up to this one
 	                                 * that send nothing */
-	NodeId apply, update;           /* as the verifier has them */
+	NodeId apply, update, backward; /* as the verifier has them */
 };
 
 /* Between stages they end where they begin. */
@@ -55,7 +55,8 @@ static struct transfer_ends
 transfer_ends_new(const Graph *g, Arena *a)
 {
 	struct transfer_ends e = { .g = g, .apply = g->nnode,
-		.update = g->nnode };
+		.update = g->nnode,
+		.backward = g->stages ? graph_boundary(g) + 1 : 0 };
 
 	e.read = arena_array(a, g->nval, sizeof *e.read);
 	e.write = arena_array(a, g->nval, sizeof *e.write);
@@ -107,6 +108,8 @@ latest_end(const struct transfer_ends *e, const Node *n)
 		end = earlier_node(end, e->apply);
 	if (id < e->update && n->phase != PH_UPDATE)
 		end = earlier_node(end, e->update);
+	if (id < e->backward)
+		end = earlier_node(end, e->backward);
 	return e->work[end - 1] > e->work[id]
 	       || (end - 1 > id && nodes_may_join(n, n + 1)) ? end - 1 : id;
 }

@@ -812,7 +812,7 @@ run_node(struct interp *it, const Node *n)
 bool
 interp_run(struct interp *it, NodeId first, NodeId last)
 {
-	if (it->placed && first == 1)
+	if (it->placed && first == 1 && !it->runs_on)
 		placed_start(it);
 	for (NodeId n = first; n < last; n++)
 		if (!run_node(it, &it->g->node[n]))

@@ -23,6 +23,9 @@ struct interp {
 	int rank, ranks;
 	struct interp *const *world;    /* of all replicas; NULL: one */
 	int replica, replicas;
+	int64_t slot_bytes, slots;      /* of a placed graph of a pipeline */
+	int64_t slot;                   /* the one in use */
+	bool runs_on;                   /* this is not the step's first turn */
 	struct mail *mail;              /* of this rank, by tag; NULL: there are
 	                                 * no stages */
 };

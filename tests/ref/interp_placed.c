@@ -28,9 +28,10 @@ in_arena(const Val *v)
 }
 
 static size_t
-size_of(const Graph *g)
+size_of(const struct interp *it)
 {
-	int64_t end = 64;
+	const Graph *g = it->g;
+	int64_t end = 64 + it->slots * it->slot_bytes;
 
 	FOR_VALS (v, g)
 		if (in_arena(v) && v->base == 0 && v->offset >= 0
@@ -49,7 +50,10 @@ bytes_of(const struct interp *it, ValId owner)
 
 	if (!in_arena(o))
 		return it->placed->own[owner];
-	return o->offset < 0 ? NULL : it->placed->arena + o->offset;
+	if (o->offset < 0)
+		return NULL;
+	return it->placed->arena + o->offset
+		+ (o->offset < it->slot_bytes ? it->slot * it->slot_bytes : 0);
 }
 
 /* Elements between the owner's start and element idx of v. */
@@ -191,7 +195,7 @@ interp_place(struct interp *it)
 	const Graph *g = it->g;
 	struct placed *p = interp_need(calloc(1, sizeof *p));
 
-	p->arena_bytes = size_of(g);
+	p->arena_bytes = size_of(it);
 	p->arena = interp_need(malloc(p->arena_bytes));
 	p->own = interp_need(calloc(g->nval, sizeof *p->own));
 	it->placed = p;

@@ -107,11 +107,23 @@ set_micro(struct stage *s, uint32_t micro)
 	spmd_set_env(s->run.s, &s->run.env);
 }
 
+static void
+set_slot(struct stage *s, const struct turn *t)
+{
+	for (int r = 0; r < spmd_ranks(s->run.s); r++) {
+		struct interp *it = spmd_rank(s->run.s, r);
+
+		it->slot = t->slot;
+		it->runs_on = s->turn > 0;
+	}
+}
+
 static bool
 begin_turn(struct stages_run *p, struct stage *s, const struct turn *t)
 {
 	if (t->kind != TURN_UPDATE && t->slot >= s->of->slots)
 		return complain(p, s, "there is no such slot");
+	set_slot(s, t);
 	set_micro(s, t->micro);
 	each_value(s, true, t->kind != TURN_UPDATE, -1, false);
 	if (t->kind == TURN_FORWARD && s->busy[t->slot])
@@ -185,21 +197,16 @@ sum_stages(struct stages_run *p)
 		    || !is_sum_of_stages(node_of(&p->stage[k])))
 			return false;
 	for (int r = 0; r < p->ranks; r++) {
-		const Graph *g = p->stage[0].run.g;
-		int64_t n = interp_nelem(
-			&g->val[node_of(&p->stage[0])->in[0]].shape);
+		double sum = 0;         /* a scalar */
 
-		for (int64_t i = 0; i < n; i++) {
-			double sum = 0;
-
-			for (int k = 0; k < p->n; k++)
-				sum += interp_get(
-					spmd_rank(p->stage[k].run.s, r),
-					node_of(&p->stage[k])->in[0])[i];
-			for (int k = 0; k < p->n; k++)
-				interp_room(spmd_rank(p->stage[k].run.s, r),
-					node_of(&p->stage[k])->out[0])[i] = sum;
-		}
+		for (int k = 0; k < p->n; k++)
+			sum += *interp_get(spmd_rank(p->stage[k].run.s, r),
+			                   node_of(&p->stage[k])->in[0]);
+		if (p->stage[0].run.env.round)
+			sum = (float)sum;
+		for (int k = 0; k < p->n; k++)
+			interp_set(spmd_rank(p->stage[k].run.s, r),
+			           node_of(&p->stage[k])->out[0], &sum);
 	}
 	for (int k = 0; k < p->n; k++)
 		p->stage[k].at++;
@@ -268,8 +275,9 @@ run_turns(struct stages_run *p)
 			return true;
 		for (int k = 0; k < p->n && !ran; k++)
 			if (turn_of(&p->stage[k]))
-				return complain(p, &p->stage[k],
-				                "stages wait for each other");
+				complain(p, &p->stage[k], "waits for others");
+		if (!ran)
+			return false;
 	}
 }
 
@@ -325,7 +333,7 @@ find_ranges(struct stage *s)
 	for (int k = 0; k < 3; k++) {
 		s->first[k] = id;
 		while (id < g->nnode && (k == 0
-		       ? g->node[id].phase == PH_FORWARD
+		       ? id <= graph_boundary(g)
 		       : k == 1 ? g->node[id].phase != PH_UPDATE : true))
 			id++;
 		s->end[k] = id;
@@ -337,13 +345,16 @@ open_stage(struct stages_run *p, struct stage *s,
            const struct pipeline_stage *of)
 {
 	const struct run *r = p->r;
+	enum interp_round round;
 	int ranks;
 
 	s->of = of;
 	s->run = (struct run){ .dir = r->dir, .arena = r->arena,
 		.diag = r->diag, .cli = r->cli, .part = true };
 	run_adopt(&s->run, of->graph);
+	round = s->run.env.round;
 	s->run.env = r->env;
+	s->run.env.round = round;
 	if (r->dir && strcmp(r->dir, "-") && !run_setup(&s->run))
 		return false;
 	run_fill(&s->run);

@@ -13,6 +13,8 @@
 #include "passes/cost/cost.h"
 #include "passes/explore/explore.h"
 #include "passes/passes.h"
+#include "passes/place/place.h"
+#include "tests/ref/interp_int.h"
 
 /* ---- the graph ---- */
 
@@ -136,13 +138,27 @@ run_compile(struct run *r)
 	return true;
 }
 
+static void
+place_all(struct run *r)
+{
+	int64_t bytes = 0;
+
+	if (r->g->slots > 1)
+		bytes = place_slot_bytes(r->g, r->arena);
+	for (int k = 0; k < spmd_ranks(r->s); k++) {
+		spmd_rank(r->s, k)->slots = r->g->slots;
+		spmd_rank(r->s, k)->slot_bytes = bytes;
+	}
+	spmd_place(r->s);
+}
+
 void
 run_adopt(struct run *r, Graph *g)
 {
 	r->g = g;
 	r->s = spmd_new(g);
 	if (g->props & P_PLACED)
-		spmd_place(r->s);
+		place_all(r);
 	r->env = *interp_env(spmd_rank(r->s, 0));
 }
 
