@@ -98,6 +98,15 @@ write_report_page(struct driver *d)
 	return outfile_close(&o, true);
 }
 
+/* Of a pipeline: all stages have been through all passes. */
+static bool
+has_stage_plans(const Pass *p)
+{
+	const struct pipeline *l = p->planned.pipeline;
+
+	return l && l->stage[l->nstage - 1].planned.plan;
+}
+
 static bool
 print_reports(struct driver *d)
 {
@@ -110,10 +119,14 @@ print_reports(struct driver *d)
 		: c->opt.explain ? "explain"
 		: c->json ? "json" : NULL;
 
-	if (wish && !p->planned.plan)
+	if (wish && !p->planned.plan && !has_stage_plans(p))
 		return diag_error(d->diag, "--%s: there is no plan; run all "
 		                  "passes, without --passes and --stop-after",
 		                  wish);
+	if (p->planned.pipeline && cli_dumps(c, "plan"))
+		pipeline_print(p, stdout);
+	if (p->planned.pipeline)
+		return true;
 	if (cli_dumps(c, "plan"))
 		plan_print_table(p, p->planned.plan, stdout);
 	if (cli_dumps(c, "shard"))
@@ -158,6 +171,26 @@ summary(const struct driver *d, const char *out)
 		        s->nlow_precision == 1 ? "" : "s",
 		        number_bytes(peak, (double)s->low_precision_bytes));
 	fputc('\n', stderr);
+}
+
+static void
+pipeline_summary(const struct driver *d)
+{
+	const struct pipeline *l = d->pass.planned.pipeline;
+	double *idle = arena_array(d->arena, (size_t)l->nstage, sizeof *idle);
+	double sec = pipeline_seconds(l, idle), mean = 0;
+	char peak[24];
+
+	if (d->cli.opt.quiet)
+		return;
+	fflush(stdout);
+	for (int k = 0; k < l->nstage; k++)
+		mean += idle[k] / l->nstage;
+	fprintf(stderr, "%s: %d stages, %d micro-batches, peak of the largest "
+	        "stage %s (%lld B), a step takes %.4g s, stages are idle for "
+	        "%.1f %% of their turns\n", d->graph->name, l->nstage,
+	        l->nmicro, number_bytes(peak, (double)pipeline_peak(l)),
+	        (long long)pipeline_peak(l), sec, 100 * mean);
 }
 
 static const struct codegen_adapter *
@@ -351,6 +384,8 @@ compile_model(struct driver *d)
 		return false;
 	if (d->pass.planned.plan && !partial)
 		summary(d, out.so);
+	if (has_stage_plans(&d->pass) && !partial)
+		pipeline_summary(d);
 	return true;
 }
 

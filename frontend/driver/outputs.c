@@ -123,7 +123,8 @@ outputs_write_plan(const char *path, const Pass *p, const Plan *plan,
 		return true;
 	if (!outfile_open(&o, path, d))
 		return false;
-	ok = plan_write_json(p, plan, of, o.f)
+	ok = (p && p->planned.pipeline ? pipeline_write_json(p, of, o.f)
+	      : plan_write_json(p, plan, of, o.f))
 		|| diag_internal(d, "the plan was not replayed");
 	return outfile_close(&o, ok);
 }

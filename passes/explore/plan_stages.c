@@ -12,6 +12,8 @@ plan_stage(const struct pass_walk *w, Pass *p, struct pipeline_stage *s)
 	stage.planned = (struct planned){ 0 };
 	plan_variants(&walk, &stage, s->graph);
 	s->planned = stage.planned;
+	if (stage.planned.plan)
+		s->slot_bytes = stage.planned.plan->slot_bytes;
 	p->retired = stage.retired;
 	p->planned.refused |= stage.planned.refused;
 	return walk.ok;

@@ -255,44 +255,57 @@ put_host(struct json_out *j, const struct plan_summary *s)
 	json_close(j);
 }
 
+void
+plan_write_source(struct json_out *j, const struct report_source *of,
+                  const char *workload)
+{
+	json_int(j, "version", 1);
+	json_text(j, "workload", workload);
+	json_text(j, "model", of->model);
+	json_open(j, "flags", '[', JSON_SPACED);
+	for (int i = 0; i < of->nflag; i++)
+		json_text(j, NULL, of->flag[i]);
+	json_close(j);
+}
+
+void
+plan_write_members(struct json_out *j, const Pass *p, const Plan *plan)
+{
+	Arena *a = arena_new();
+	struct waits w;
+
+	json_print(j, "device", "%s", plan->device
+	           ? device_json(plan->device, a) : "null");
+	put_communication(j, plan);
+	put_host(j, &plan->sum);
+	if (p)
+		memory_write_json(j, p, plan);
+	if (p && p->planned.pareto_front)
+		pareto_front_write_json(j, p->planned.pareto_front);
+	put_summary_object(j, &plan->sum);
+	json_open(j, "tensors", '[', JSON_LINES);
+	for (int64_t i = 0; i < plan->ntensor; i++)
+		put_tensor_object(j, &plan->tensor[i], i);
+	json_close(j);
+	json_open(j, "schedule", '[', JSON_LINES);
+	w = waits_of(plan, a);
+	for (int64_t i = 0; i < plan->nstep; i++)
+		put_step_object(j, &plan->step[i], i, &w);
+	arena_free(a);
+	json_close(j);
+}
+
 bool
 plan_write_json(const Pass *p, const Plan *plan,
                 const struct report_source *of, FILE *out)
 {
 	struct json_out j = { .f = out };
-	Arena *a;
-	struct waits w;
 
 	if (!plan->replayed)
 		return false;
-	a = arena_new();
 	json_open(&j, NULL, '{', JSON_LINES);
-	json_int(&j, "version", 1);
-	json_text(&j, "workload", plan->from_graph ? "graph" : "model");
-	json_text(&j, "model", of->model);
-	json_open(&j, "flags", '[', JSON_SPACED);
-	for (int i = 0; i < of->nflag; i++)
-		json_text(&j, NULL, of->flag[i]);
-	json_close(&j);
-	json_print(&j, "device", "%s", plan->device
-	           ? device_json(plan->device, a) : "null");
-	put_communication(&j, plan);
-	put_host(&j, &plan->sum);
-	if (p)
-		memory_write_json(&j, p, plan);
-	if (p && p->planned.pareto_front)
-		pareto_front_write_json(&j, p->planned.pareto_front);
-	put_summary_object(&j, &plan->sum);
-	json_open(&j, "tensors", '[', JSON_LINES);
-	for (int64_t i = 0; i < plan->ntensor; i++)
-		put_tensor_object(&j, &plan->tensor[i], i);
-	json_close(&j);
-	json_open(&j, "schedule", '[', JSON_LINES);
-	w = waits_of(plan, a);
-	for (int64_t i = 0; i < plan->nstep; i++)
-		put_step_object(&j, &plan->step[i], i, &w);
-	arena_free(a);
-	json_close(&j);
+	plan_write_source(&j, of, plan->from_graph ? "graph" : "model");
+	plan_write_members(&j, p, plan);
 	json_close(&j);
 	putc('\n', out);
 	return true;

@@ -8,6 +8,7 @@
 #define PASSES_REPORT_REPORT_H
 
 #include "passes/pass.h"
+#include "runtime/support/json_write.h"
 
 /* What was planned, as the user gave it. */
 struct report_source {
@@ -20,6 +21,21 @@ struct report_source {
  * NULL: without.  False, and nothing is written: the plan was not replayed. */
 bool plan_write_json(const Pass *, const Plan *, const struct report_source *,
                      FILE *);
+/* Parts of it, for other objects: version, model and flags; what follows. */
+void plan_write_source(struct json_out *, const struct report_source *,
+                       const char *workload);
+void plan_write_members(struct json_out *, const Pass *, const Plan *);
+
+/* pipeline_text.c: of p->planned.pipeline, whose stages have plans.  Seconds of
+ * a step; idle: by stage, the share of the turns' seconds in which it waits;
+ * NULL: not wanted. */
+double pipeline_seconds(const struct pipeline *, double *idle);
+/* Bytes of the stage that needs most. */
+int64_t pipeline_peak(const struct pipeline *);
+void pipeline_print(const Pass *, FILE *);                    /* --dump=plan */
+/* --json; false, and nothing is written: a plan was not replayed. */
+bool pipeline_write_json(const Pass *, const struct report_source *, FILE *);
+
 /* What becomes of a place of the arena: of its owner and what lies in it.  A
  * place is kept if anything in it is: views and results in place, too.  Steps
  * are numbers; -1: none. */
