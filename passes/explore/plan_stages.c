@@ -2,6 +2,7 @@
 #include "passes/explore/plan_stages.h"
 
 #include "passes/explore/variants.h"
+#include "passes/pipeline/pipeline.h"
 
 static bool
 plan_stage(const struct pass_walk *w, Pass *p, struct pipeline_stage *s)
@@ -30,4 +31,5 @@ plan_stages(struct pass_walk *w, Pass *p, Graph *g)
 	l = p->planned.pipeline;
 	for (int k = 0; k < l->nstage && w->ok; k++)
 		w->ok = plan_stage(w, p, &l->stage[k]);
+	w->ok = w->ok && pipeline_check(l, p->diag);
 }

@@ -25,6 +25,15 @@ has_places(const Graph *g)
 	return false;
 }
 
+bool
+pipeline_check(const struct pipeline *l, Diag *d)
+{
+	if (stages_verify(l, d))
+		return true;
+	diag_internal(d, "the stages do not fit each other");
+	return false;
+}
+
 static struct pipeline *
 new_pipeline(Pass *p)
 {
@@ -56,5 +65,6 @@ pass_pipeline(Pass *p, Graph *g)
 	if (!stages_assign(&s, p, g))
 		return false;
 	p->planned.pipeline = new_pipeline(p);
-	return stages_cut(&s, p->planned.pipeline);
+	return stages_cut(&s, p->planned.pipeline)
+		&& pipeline_check(p->planned.pipeline, p->diag);
 }

@@ -37,6 +37,11 @@ PassFn pass_pipeline;
 /* Frees the graphs of the stages; NULL is allowed. */
 void pipeline_free(struct pipeline *);
 
+/* verify.c: whether the stages fit each other; all faults are reported. */
+bool stages_verify(const struct pipeline *, Diag *);
+/* pipeline.c: the same, of which a fault is an internal one. */
+bool pipeline_check(const struct pipeline *, Diag *);
+
 /* turns.c: the turns of stage `stage` under 1F1B, in `arena`; *n: how many. */
 struct turn *turns_1f1b(int stage, int nstage, int nmicro, int *n, Arena *arena);
 /* Most micro-batches of a stage between their forward and their backward

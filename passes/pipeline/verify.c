@@ -1,0 +1,296 @@
+/* Verify the stages of a pipeline against each other.
+ *
+ * what    messages: each tag is sent once and received once, between the same
+ *         stages, with the same type, shape and placement, in the same kind of
+ *         turn; forward to the next stage, backward to the one before; both
+ *         ends of a link have the same order
+ *         turns: each micro-batch runs forward and then backward, in a slot
+ *         that no other has meanwhile; backward in the order of micro-batches
+ *         order: all turns end if at most one message of a tag is on its way
+ * cost    linear in nodes and turns
+ */
+#include "ir/placement.h"
+#include "passes/pipeline/pipeline.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+struct message_end {
+	int stage;                      /* -1: there is none */
+	enum turn_kind kind;
+	const Node *node;
+};
+
+struct stages_check {
+	const struct pipeline *l;
+	Diag *d;
+	Arena *a;
+	int64_t ntag;
+	struct message_end *sent, *received;    /* by tag */
+	/* by stage and kind of turn: tags in the order of nodes, ~tag of what
+	 * is received */
+	int64_t **list[3];
+	int *count[3];
+	int faults;
+};
+
+static void __attribute__((format(printf, 3, 4)))
+bad(struct stages_check *c, int stage, const char *fmt, ...)
+{
+	char text[256];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof text, fmt, ap);
+	va_end(ap);
+	diag_error(c->d, "stage %d: %s", stage, text);
+	c->faults++;
+}
+
+/* ---- messages ---- */
+
+static int64_t
+tag_of(const Node *n)
+{
+	return n->op == OP_SEND ? n->attr.SEND.tag : n->attr.RECEIVE.tag;
+}
+
+static bool
+is_message(const Node *n)
+{
+	return n->op == OP_SEND || n->op == OP_RECEIVE;
+}
+
+static enum turn_kind
+turn_of(const Graph *g, const Node *n)
+{
+	return node_id(g, n) <= graph_boundary(g) ? TURN_FORWARD
+		: n->phase == PH_UPDATE ? TURN_UPDATE : TURN_BACKWARD;
+}
+
+static void
+take_end(struct stages_check *c, int stage, const Node *n)
+{
+	const Graph *g = c->l->stage[stage].graph;
+	enum turn_kind kind = turn_of(g, n);
+	int64_t tag = tag_of(n);
+	struct message_end *end = n->op == OP_SEND ? c->sent : c->received;
+
+	if (tag < 0 || tag >= c->ntag || end[tag].node) {
+		bad(c, stage, "tag %lld is %s twice or out of range",
+		    (long long)tag, n->op == OP_SEND ? "sent" : "received");
+		return;
+	}
+	end[tag] = (struct message_end){ stage, kind, n };
+	c->list[kind][stage][c->count[kind][stage]++] =
+		n->op == OP_SEND ? tag : ~tag;
+}
+
+static void
+list_messages(struct stages_check *c)
+{
+	int n = c->l->nstage;
+
+	for (int k = 0; k < n; k++)
+		FOR_NODES (m, c->l->stage[k].graph)
+			c->ntag += m->op == OP_SEND;
+	c->sent = arena_array(c->a, (size_t)c->ntag + 1, sizeof *c->sent);
+	c->received = arena_array(c->a, (size_t)c->ntag + 1,
+	                          sizeof *c->received);
+	for (int kind = 0; kind < 3; kind++) {
+		c->list[kind] = arena_array(c->a, (size_t)n,
+		                            sizeof *c->list[kind]);
+		c->count[kind] = arena_array(c->a, (size_t)n,
+		                             sizeof *c->count[kind]);
+		for (int k = 0; k < n; k++)
+			c->list[kind][k] = arena_array(c->a,
+				2 * (size_t)c->ntag + 1, sizeof(int64_t));
+	}
+	for (int k = 0; k < n; k++)
+		FOR_NODES (m, c->l->stage[k].graph)
+			if (is_message(m))
+				take_end(c, k, m);
+}
+
+static void
+check_message(struct stages_check *c, int64_t tag)
+{
+	const struct message_end *s = &c->sent[tag], *r = &c->received[tag];
+	const Val *x, *y;
+	int way;
+
+	if (!s->node || !r->node) {
+		bad(c, s->node ? s->stage : r->node ? r->stage : 0,
+		    "tag %lld is not both sent and received", (long long)tag);
+		return;
+	}
+	x = &c->l->stage[s->stage].graph->val[s->node->in[0]];
+	y = &c->l->stage[r->stage].graph->val[r->node->out[0]];
+	way = r->stage - s->stage;
+	if (s->node->attr.SEND.peer != r->stage
+	    || r->node->attr.RECEIVE.peer != s->stage)
+		bad(c, s->stage, "tag %lld (%s) goes to stage %lld, and stage "
+		    "%d receives it from stage %lld", (long long)tag, x->name,
+		    (long long)s->node->attr.SEND.peer, r->stage,
+		    (long long)r->node->attr.RECEIVE.peer);
+	if (s->kind != r->kind || (s->kind == TURN_FORWARD && way != 1)
+	    || (s->kind == TURN_BACKWARD && way != -1) || way == 0)
+		bad(c, s->stage, "tag %lld (%s) goes the wrong way",
+		    (long long)tag, x->name);
+	if (x->dt != y->dt || !shape_eq(&x->shape, &y->shape)
+	    || (placement_is_replicated(&x->placement)
+	        ? !placement_is_replicated(&y->placement)
+	        : !placement_eq(&x->placement, &y->placement)))
+		bad(c, s->stage, "tag %lld: '%s' is sent and '%s' of another "
+		    "type, shape or placement is received", (long long)tag,
+		    x->name, y->name);
+}
+
+/* What stage k sends to each other one arrives in that order. */
+static void
+check_order(struct stages_check *c, int kind, int k)
+{
+	int64_t *last = arena_array(c->a, (size_t)c->l->nstage, sizeof *last);
+	int64_t *place = arena_array(c->a, (size_t)c->ntag + 1, sizeof *place);
+
+	for (int s = 0; s < c->l->nstage; s++)
+		for (int i = 0; i < c->count[kind][s]; i++)
+			if (c->list[kind][s][i] < 0)
+				place[~c->list[kind][s][i]] = i + 1;
+	for (int i = 0; i < c->count[kind][k]; i++) {
+		int64_t tag = c->list[kind][k][i], to;
+
+		if (tag < 0 || !c->received[tag].node)
+			continue;
+		to = c->received[tag].stage;
+		if (place[tag] < last[to])
+			bad(c, k, "tag %lld arrives before an earlier one",
+			    (long long)tag);
+		last[to] = place[tag];
+	}
+}
+
+/* ---- turns ---- */
+
+static void
+check_turns(struct stages_check *c, int k)
+{
+	const struct pipeline_stage *s = &c->l->stage[k];
+	int64_t *busy = arena_array(c->a, (size_t)s->slots + 1, sizeof *busy);
+	int64_t next[2] = { 0, 0 };
+
+	for (int i = 0; i < s->nturn; i++) {
+		const struct turn *t = &s->turn[i];
+		bool back = t->kind == TURN_BACKWARD;
+
+		if (t->kind == TURN_UPDATE) {
+			if (i + 1 != s->nturn || next[1] != c->l->nmicro)
+				bad(c, k, "turn %d: the update is not the last "
+				    "turn", i);
+			continue;
+		}
+		if (t->slot >= s->slots || t->micro != next[back]++
+		    || busy[t->slot] != (back ? t->micro + 1 : 0)) {
+			bad(c, k, "turn %d: micro-batch %u cannot run in slot "
+			    "%d", i, t->micro, t->slot);
+			return;
+		}
+		busy[t->slot] = back ? 0 : (int64_t)t->micro + 1;
+	}
+	if (next[0] != c->l->nmicro || next[1] != c->l->nmicro)
+		bad(c, k, "not all micro-batches run");
+}
+
+/* Turns contain their nodes one after the other. */
+static void
+check_phases(struct stages_check *c, int k)
+{
+	const Graph *g = c->l->stage[k].graph;
+	NodeId boundary = graph_boundary(g);
+	bool updates = false;
+
+	FOR_NODES (n, g) {
+		updates |= n->phase == PH_UPDATE;
+		if (updates && n->phase != PH_UPDATE) {
+			bad(c, k, "node %u stands behind the start of the "
+			    "update", node_id(g, n));
+			return;
+		}
+		if (node_id(g, n) <= boundary && n->wait > boundary)
+			bad(c, k, "node %u is a transfer that ends in another "
+			    "turn", node_id(g, n));
+	}
+}
+
+/* Where each stage is. */
+struct cursor {
+	int turn, at;
+};
+
+/* One message further, if it can be; whether it was. */
+static bool
+advance(struct stages_check *c, int k, struct cursor *p, bool *full)
+{
+	const struct pipeline_stage *s = &c->l->stage[k];
+	bool moved = false;
+
+	while (p->turn < s->nturn) {
+		enum turn_kind kind = s->turn[p->turn].kind;
+		int64_t tag;
+
+		if (p->at == c->count[kind][k]) {
+			p->turn++;
+			p->at = 0;
+			moved = true;
+			continue;
+		}
+		tag = c->list[kind][k][p->at];
+		if (tag < 0 ? !full[~tag] : full[tag])
+			break;
+		full[tag < 0 ? ~tag : tag] = tag >= 0;
+		p->at++;
+		moved = true;
+	}
+	return moved;
+}
+
+static void
+check_ends(struct stages_check *c)
+{
+	int n = c->l->nstage;
+	struct cursor *p = arena_array(c->a, (size_t)n, sizeof *p);
+	bool *full = arena_array(c->a, (size_t)c->ntag + 1, sizeof *full);
+	bool moved = true;
+
+	while (moved) {
+		moved = false;
+		for (int k = 0; k < n; k++)
+			moved |= advance(c, k, &p[k], full);
+	}
+	for (int k = 0; k < n; k++)
+		if (p[k].turn < c->l->stage[k].nturn) {
+			bad(c, k, "turn %d waits for other stages forever",
+			    p[k].turn);
+			return;
+		}
+}
+
+bool
+stages_verify(const struct pipeline *l, Diag *d)
+{
+	struct stages_check c = { .l = l, .d = d, .a = arena_new() };
+
+	list_messages(&c);
+	for (int64_t tag = 0; tag < c.ntag; tag++)
+		check_message(&c, tag);
+	for (int k = 0; k < l->nstage; k++) {
+		for (int kind = 0; kind < 3; kind++)
+			check_order(&c, kind, k);
+		check_turns(&c, k);
+		check_phases(&c, k);
+	}
+	if (!c.faults)
+		check_ends(&c);
+	arena_free(c.a);
+	return !c.faults;
+}
