@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Pipelines of the reference models against one rank, in double precision.
 
-    check_stages.py --tool build/ref_stages [--models DIR] [--quick] [NAME-GLOB...]
+    check_stages.py --tool build/ref_stages [--models DIR] [--flags="--tp 2"] [NAME-GLOB...]
 
 Each model is cut into several numbers of stages, with several numbers of micro-batches of different
 inputs; losses, gradients, parameters and states must have the same bits as on one rank.  One line
@@ -56,6 +56,7 @@ def main():
     p.add_argument("--tool", required=True)
     p.add_argument("--models", default=os.path.join(HERE, "..", "models"))
     p.add_argument("--flags", default="", help="further flags of ckc")
+    p.add_argument("--tolerance", help="relative; default: the same bits")
     p.add_argument("--pipelines", default="2x2,2x5,3x4,4x4,4x9", help="stages x micro-batches")
     p.add_argument("names", nargs="*")
     o = p.parse_args()
@@ -72,6 +73,7 @@ def main():
             with tempfile.TemporaryDirectory() as work:
                 write_setup(stem, micro, work)
                 argv = [o.tool]
+                argv += ["--tolerance", o.tolerance] if o.tolerance else []
                 argv += ["--clip"] if "--clip" in o.flags.split() else []
                 argv += [work, stem + ".onnx", *flags_of(meta)]
                 argv += [x for x in o.flags.split() if x != "--clip"]

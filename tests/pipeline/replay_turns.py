@@ -1,0 +1,169 @@
+#!/usr/bin/env python3
+"""Runs the turns of planned pipelines over their memory, cell by cell.
+
+    replay_turns.py CKC [MODEL.onnx FLAG...]
+
+Each write stamps the cells of its tensor with the tensor's owner and the micro-batch; each read must
+find that stamp, whatever other turns have run in between.  No write may reach beyond the claimed
+arena.  Messages and turns are counted by formulas of their own.  Without a model, some models of
+tests/models.  Exit status 0 if all is right.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+MODELS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "models")
+CASES = [
+    ("gpt2-dynamo-dyn", "--dim batch=2 --dim seq=12"),
+    ("gpt2-dynamo-dyn", "--dim batch=2 --dim seq=12 --tp 2 --sp"),
+    ("gpt2-dynamo-dyn", "--dim batch=4 --dim seq=16 --recompute full"),
+    ("gpt2-dynamo-dyn", "--dim batch=4 --dim seq=16 --dtype bf16"),
+    ("unet-dynamo", "--loss loss"),
+]
+PIPELINES = [(2, 1), (2, 5), (3, 4), (4, 9)]
+CELL = 64
+
+
+def fail(text):
+    print("FAIL", text)
+    sys.exit(1)
+
+
+def order_of_turns(stage, stages, micro):
+    """1F1B, written down from the paper."""
+    ahead = min(stages - stage - 1, micro)
+    turns = [("forward", m) for m in range(ahead)]
+    for m in range(micro - ahead):
+        turns += [("forward", m + ahead), ("backward", m)]
+    return turns + [("backward", m) for m in range(micro - ahead, micro)]
+
+
+def steps_of_turns(schedule):
+    """By kind: the instructions of a turn."""
+    last = max(i for i, s in enumerate(schedule) if s["phase"] == "forward")
+    update = min([i for i, s in enumerate(schedule) if s["phase"] == "update"] or [len(schedule)])
+    if update <= last or any(s["phase"] != "update" for s in schedule[update:]):
+        fail("turns are not one behind the other")
+    return {
+        "forward": schedule[: last + 1],
+        "backward": schedule[last + 1 : update],
+        "update": schedule[update:],
+    }
+
+
+class Stage:
+    def __init__(self, stage):
+        self.tensors, self.slots = stage["tensors"], stage["slots"]
+        self.slot_bytes = stage["slot_bytes"]
+        self.arena = stage["summary"]["arena_bytes"]
+        self.cells, self.end = {}, 0
+
+    def place(self, t, slot):
+        x = self.tensors[t]
+        if x["resident"] or x["offset"] is None:
+            return None
+        owner = t if x["alias_of"] is None else x["alias_of"]
+        first = self.tensors[owner]["offset"]
+        saved = self.slots > 1 and first < self.slot_bytes
+        at = x["offset"] + (slot * self.slot_bytes if saved else 0)
+        return owner, at, x["bytes"]
+
+    def run(self, steps, micro, slot, where):
+        for s in steps:
+            for t in s["reads"]:
+                p = self.place(t, slot)
+                for c in range(p[1] // CELL, -(-(p[1] + p[2]) // CELL)) if p else ():
+                    if self.cells.get(c) != (p[0], micro):
+                        fail(
+                            f"{where}: {s['op']} reads {self.tensors[t]['name']}, whose bytes "
+                            f"hold {self.cells.get(c)}"
+                        )
+            for t in s["writes"]:
+                p = self.place(t, slot) if t is not None and t >= 0 else None
+                if not p:
+                    continue
+                if p[1] + p[2] > self.arena:
+                    fail(f"{where}: {s['op']} writes beyond the arena")
+                self.end = max(self.end, p[1] + p[2])
+                for c in range(p[1] // CELL, -(-(p[1] + p[2]) // CELL)):
+                    self.cells[c] = (p[0], micro)
+
+
+def check_stage(stage, number, stages, micro, where):
+    s = stage["summary"]
+    turns = [(t["kind"], t["micro_batch"]) for t in stage["turns"]]
+    if turns != order_of_turns(number, stages, micro) + [("update", micro - 1)]:
+        fail(f"{where}: turns {turns}")
+    if stage["slots"] != min(stages - number, micro):
+        fail(f"{where}: {stage['slots']} slots")
+    resident = sum(
+        t["bytes"] for t in stage["tensors"] if t["resident"] and t["alias_of"] is None
+    )
+    if s["peak_bytes"] != resident + s["arena_bytes"]:
+        fail(f"{where}: peak {s['peak_bytes']}, found {resident} + {s['arena_bytes']}")
+    steps, memory, busy = steps_of_turns(stage["schedule"]), Stage(stage), {}
+    for t in stage["turns"]:
+        at = f"{where}, {t['kind']} of {t['micro_batch']}"
+        if t["kind"] == "forward":
+            if t["slot"] in busy:
+                fail(f"{at}: slot {t['slot']} is not free")
+            busy[t["slot"]] = t["micro_batch"]
+        elif t["kind"] == "backward" and busy.pop(t["slot"], None) != t["micro_batch"]:
+            fail(f"{at}: slot {t['slot']} has another micro-batch")
+        memory.run(steps[t["kind"]], t["micro_batch"], t["slot"], at)
+    end = max(memory.end, stage["slots"] * stage["slot_bytes"] if stage["slots"] > 1 else 0)
+    if end != s["arena_bytes"]:
+        fail(f"{where}: the arena has {s['arena_bytes']} bytes, and {end} are used")
+
+
+def check_seconds(plan, where):
+    turns, update = [], 0
+    for stage in plan["stages"]:
+        s = stage["summary"]
+        turns.append(s["forward_seconds"] + s["backward_seconds"] + s["recompute_seconds"])
+        update = max(update, s["update_seconds"])
+    want = sum(turns) + (plan["pipeline"]["micro_batches"] - 1) * max(turns) + update
+    if abs(plan["pipeline"]["step_seconds"] - want) > 1e-8 * want:
+        fail(f"{where}: a step of {plan['pipeline']['step_seconds']} s, expected {want}")
+
+
+def plan_of(ckc, model, flags, path):
+    done = subprocess.run(
+        [ckc, model, *flags, "--plan-only", "--quiet", "--json", path],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    if done.returncode:
+        fail(f"{model} {' '.join(flags)}: {done.stdout}")
+    with open(path) as f:
+        return json.load(f)
+
+
+def check(ckc, model, flags, stages, micro, path):
+    where = f"{os.path.basename(model)} {' '.join(flags)} {stages}x{micro}"
+    split = [f"--pp={stages}", f"--microbatches={micro}"]
+    plan = plan_of(ckc, model, [*flags, *split], path)
+    if len(plan["stages"]) != stages or plan["pipeline"]["micro_batches"] != micro:
+        fail(f"{where}: {plan['pipeline']}")
+    for k, stage in enumerate(plan["stages"]):
+        check_stage(stage, k, stages, micro, f"{where}, stage {k}")
+    check_seconds(plan, where)
+    print("ok  ", where, plan["pipeline"]["peak_bytes"])
+
+
+def main():
+    ckc, *rest = sys.argv[1:]
+    cases = [(rest[0], rest[1:])] if rest else []
+    for name, flags in [] if rest else CASES:
+        cases.append((os.path.join(MODELS, name + ".onnx"), flags.split()))
+    with tempfile.TemporaryDirectory() as work:
+        for model, flags in cases:
+            for stages, micro in PIPELINES:
+                check(ckc, model, flags, stages, micro, os.path.join(work, "plan.json"))
+
+
+main()
