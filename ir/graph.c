@@ -374,8 +374,8 @@ graph_reorder(Graph *g, const NodeId *order, uint32_t n)
 static bool
 serves_stages(const Node *n)
 {
-	return n->op == OP_SEND || (n->op == OP_ALL_REDUCE
-	                            && node_group(n) == GROUP_STAGES);
+	return op_info[n->op].flags & F_COMM && n->nin > 0
+		&& node_group(n) == GROUP_STAGES;
 }
 
 void
@@ -540,7 +540,7 @@ node_group(const Node *n)
 	Attr a = n->attr;
 	const int64_t *group = attr_int_of(n->op, &a, "group");
 
-	if (n->op == OP_SEND || n->op == OP_RECEIVE)
+	if (op_info[n->op].flags & F_STAGES)
 		return GROUP_STAGES;
 	return group ? *group : GROUP_RANKS;
 }

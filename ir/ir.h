@@ -123,6 +123,8 @@ enum {
 #define F_FETCH (UINT64_C(1) << 58)
 #define F_OFFLOAD (UINT64_C(1) << 59)
 #define F_HOST (F_FETCH | F_OFFLOAD)
+/* Between stages of a pipeline: sends its operand, or receives its result. */
+#define F_STAGES (UINT64_C(1) << 60)
 /* FLOPs per element of the largest operand, at most 63; 0 is 1. */
 #define FLOPS(n) (UINT64_C(n) << 32)
 
@@ -403,9 +405,9 @@ typedef struct Graph {
 	int64_t stages, stage;          /* number of stages of the pipeline, and
 	                                 * which one this is, from 0; 0: of
 	                                 * none */
-	int64_t slots;                  /* so many micro-batches keep at the same
-	                                 * time what is alive between forward and
-	                                 * backward; 0: one */
+	int64_t slots;                  /* micro-batches that keep at the same
+	                                 * time what is alive between forward
+	                                 * and backward; 0: one */
 	enum halves halves;
 	bool adds;                      /* losses of micro-batches add up to the
 	                                 * step's loss; else it is their mean */

@@ -62,8 +62,9 @@ struct results {
 };
 
 /* A stage of a pipeline runs a list of turns.  forward: its nodes of phase
- * forward; backward: those of phases recompute and backward; update: those of
- * phase update.  Count passes run before the first turn, on each stage alone. */
+ * forward, up to graph_boundary; backward: from there to the first one of phase
+ * update; update: the rest.  Count passes run before the first turn, on each
+ * stage alone. */
 enum turn_kind { TURN_FORWARD, TURN_BACKWARD, TURN_UPDATE };
 
 struct turn {

@@ -272,13 +272,15 @@ static const struct option_spec table[] = {
 	  "explain why this value is kept, recomputed or free; with --tp: the "
 	  "cost of other placements" },
 	{ "pp", "P", G_LOOK, set_whole, FIELD(opt.pp), C,
-	  "with --dump=memory: report the memory of each stage of a pipeline "
-	  "of P stages (ckc does not compile pipelines)", FROM_TO(1, 1000000) },
+	  "with --plan-only: cut the model into P stages of a pipeline, and "
+	  "plan each within the budget (1F1B); with --dump=memory: an account "
+	  "of their memory from the plan of the whole model",
+	  FROM_TO(1, 1000000) },
 	{ "interleave", "M", G_LOOK, set_whole, FIELD(opt.interleave), C,
-	  "with --pp: model chunks per stage (default: 1)",
+	  "with --pp and --dump=memory: model chunks per stage (default: 1)",
 	  FROM_TO(1, 1000000) },
 	{ "microbatches", "N", G_LOOK, set_whole, FIELD(opt.microbatches),
-	  C, "with --pp: micro-batches per step (default: P)",
+	  C, "with --pp: micro-batches per step, as --grad-accum (default: P)",
 	  FROM_TO(1, 1000000) },
 	{ "step-time", "SECONDS", G_LOOK, set_real, FIELD(opt.step_time), C,
 	  "with --dump=memory: measured time of a step; prints MFU and HFU, "

@@ -11,7 +11,7 @@ are_planned(const struct cli *c)
 		&& !c->opt.interleave && !cli_dumps(c, "memory");
 }
 
-/* What a pipeline cannot be combined with yet, and what to do; NULL: nothing. */
+/* What a pipeline cannot be combined with, and what to do; NULL: nothing. */
 static const char *
 conflict(const struct cli *c, const char **remedy)
 {

@@ -71,7 +71,8 @@ sharding_requires_grad(const Graph *g, Arena *arena)
 			continue;
 		for (int k = 0; k < n->nin; k++)
 			any |= grad[n->in[k]];
-		any |= n->op == OP_RECEIVE && n->attr.RECEIVE.adjoint;
+		any |= op_info[n->op].flags & F_STAGES && n->nin == 0
+			&& n->attr.RECEIVE.adjoint;
 		for (int k = 0; k < n->nout; k++)
 			grad[n->out[k]] = any && n->out[k]
 				&& dtype_info[g->val[n->out[k]].dt].cls == 'f';

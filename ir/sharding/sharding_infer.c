@@ -406,7 +406,7 @@ infer_results(struct node_values *c, Placement *out)
 
 	if (m)
 		return infer_comm(c, m, out);
-	if (c->n->op == OP_RECEIVE || c->n->op == OP_SEND) {
+	if (op_info[c->n->op].flags & F_STAGES) {
 		out[0] = c->stated[c->nin];
 		return true;
 	}

@@ -90,7 +90,8 @@ static bool
 is_just_sharded(const Node *n)
 {
 	return n->op == OP_OWN || n->op == OP_REDUCE_SCATTER
-		|| n->op == OP_ALL_TO_ALL || n->op == OP_RECEIVE;
+		|| n->op == OP_ALL_TO_ALL
+		|| op_info[n->op].flags & F_STAGES;
 }
 
 /* Whether v, sharded along its last dim, would have zeros for padding.  Sums of

@@ -18,17 +18,12 @@ count_squares(struct norm_check *c, ValId v)
 	const Graph *g = c->g;
 	const Node *n = &g->node[g->val[v].def];
 
-	while (n->op == OP_ALL_REDUCE)  /* over ranks, replicas, stages */
-		n = &g->node[g->val[n->in[0]].def];
-	if (n->op == OP_ADD) {
-		count_squares(c, n->in[0]);
-		count_squares(c, n->in[1]);
-		return;
-	}
-	if (n->op == OP_FILL && n->attr.FILL.value == 0)
-		return;
 	if (n->op != OP_SUM_SQUARES) {
-		c->readable = false;
+		/* sums over ranks, replicas, stages; of several; none */
+		c->readable &= op_info[n->op].flags & (F_COMM | F_JOINT)
+			|| sharding_is_zero(g, v);
+		for (int k = 0; k < n->nin; k++)
+			count_squares(c, n->in[k]);
 		return;
 	}
 	for (int k = 0; k < n->nin; k++)
@@ -49,9 +44,9 @@ is_received(const Graph *g, ValId v)
 {
 	const Node *n = &g->node[g->val[v].def];
 
-	while (n->op == OP_ALL_REDUCE || n->op == OP_REDUCE_SCATTER)
+	while (op_info[n->op].flags & F_COMM && n->nin > 0)
 		n = &g->node[g->val[n->in[0]].def];
-	return n->op == OP_RECEIVE;
+	return op_info[n->op].flags & F_STAGES;
 }
 
 static int

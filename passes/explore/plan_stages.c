@@ -5,7 +5,7 @@
 #include "passes/pipeline/pipeline.h"
 
 static bool
-plan_stage(const struct pass_walk *w, Pass *p, struct pipeline_stage *s)
+plan_one_stage(const struct pass_walk *w, Pass *p, struct pipeline_stage *s)
 {
 	struct pass_walk walk = *w;
 	Pass stage = *p;
@@ -30,6 +30,6 @@ plan_stages(struct pass_walk *w, Pass *p, Graph *g)
 		return;
 	l = p->planned.pipeline;
 	for (int k = 0; k < l->nstage && w->ok; k++)
-		w->ok = plan_stage(w, p, &l->stage[k]);
+		w->ok = plan_one_stage(w, p, &l->stage[k]);
 	w->ok = w->ok && pipeline_check(l, p->diag);
 }

@@ -90,9 +90,10 @@ find_gradients(struct optim *o)
 			    || g->val[v].kind != V_TEMP)
 				continue;
 			o->u[o->n].param = g->val[v].param;
-			o->u[o->n].received = n->op == OP_RECEIVE;
+			o->u[o->n].received =
+				op_info[n->op].flags & F_STAGES;
 			o->u[o->n].grad = o->p->opt->grad_accum > 1
-				|| n->op == OP_RECEIVE
+				|| o->u[o->n].received
 				? v : skip_upcast(o, v);
 			o->u[o->n++].after = node_id(g, n);
 		}
@@ -151,8 +152,8 @@ take_gradient(Graph *g, struct update *u, ValId to)
 	if (from->shard)
 		from->grad_of = 0;
 	FOR_NODES (n, g)
-		if (n->op == OP_SEND && n->in[0] == u->grad
-		    && n->phase == PH_UPDATE)
+		if (op_info[n->op].flags & F_STAGES && n->nin > 0
+		    && n->in[0] == u->grad && n->phase == PH_UPDATE)
 			n->in[0] = to;
 	u->grad = to;
 }

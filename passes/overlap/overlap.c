@@ -47,8 +47,7 @@ static bool
 is_transfer(const Node *n)
 {
 	return op_info[n->op].flags & F_SENDS
-		&& !(op_info[n->op].flags & F_HOST)
-		&& n->op != OP_SEND && n->op != OP_RECEIVE;
+		&& !(op_info[n->op].flags & (F_HOST | F_STAGES));
 }
 
 static struct transfer_ends

@@ -20,8 +20,8 @@ struct link {
 struct cut {
 	const struct stages *s;
 	int *last;                      /* by value: the last stage that reads
-	                                 * it, in the direction in which it goes;
-	                                 * -1: it stays */
+	                                 * it, in the direction in which it
+	                                 * goes; -1: it stays */
 	struct link *up, *down;         /* by stage that sends: forward to the
 	                                 * next one, backward to that before */
 	struct link *tie;               /* by stage that receives: gradients of
@@ -47,7 +47,7 @@ read_on_stage(struct cut *c, const Node *n, ValId v)
 }
 
 static void
-find_readers(struct cut *c)
+find_last_readers(struct cut *c)
 {
 	const Graph *g = c->s->g;
 
@@ -136,7 +136,7 @@ copy_facts(struct part *p, ValId v, ValId y)
 }
 
 static ValId
-copy_value(struct part *p, ValId v)
+take_value(struct part *p, ValId v)
 {
 	const Val *from = &p->g->val[v];
 
@@ -155,17 +155,17 @@ copy_leaves(struct part *p)
 		ValId id = val_id(p->g, v);
 
 		if (v->kind != V_TEMP && stage_in(s, s->has, id, p->stage))
-			copy_value(p, id);
+			take_value(p, id);
 	}
 }
 
 static void
-copy_node(struct part *p, const Node *n)
+take_node(struct part *p, const Node *n)
 {
 	for (int k = 0; k < n->nin; k++)
-		copy_value(p, n->in[k]);
+		take_value(p, n->in[k]);
 	for (int k = 0; k < n->nout; k++)
-		copy_value(p, n->out[k]);
+		take_value(p, n->out[k]);
 	node_copy(p->to, n, p->map)->place = 0;
 }
 
@@ -249,7 +249,7 @@ copy_phase(struct part *p, Phase phase)
 			send_value(p, 0, phase);
 			begun = true;
 		}
-		copy_node(p, n);
+		take_node(p, n);
 		for (int k = 0; k < n->nout; k++)
 			if (n->out[k] && p->c->last[n->out[k]] >= 0)
 				send_value(p, n->out[k], phase);
@@ -387,7 +387,7 @@ stages_cut(const struct stages *s, struct pipeline *l)
 		.down = arena_array(a, n, sizeof *c.down),
 		.tie = arena_array(a, n, sizeof *c.tie) };
 
-	find_readers(&c);
+	find_last_readers(&c);
 	for (int k = 0; k < s->n - 1; k++)
 		list_link(&c, k, PH_FORWARD);
 	for (int k = s->n - 1; k > 0; k--)

@@ -42,8 +42,8 @@ bool stages_verify(const struct pipeline *, Diag *);
 /* pipeline.c: the same, of which a fault is an internal one. */
 bool pipeline_check(const struct pipeline *, Diag *);
 
-/* turns.c: the turns of stage `stage` under 1F1B, in `arena`; *n: how many. */
-struct turn *turns_1f1b(int stage, int nstage, int nmicro, int *n, Arena *arena);
+/* turns.c: the turns of stage `stage` under 1F1B; *n: how many. */
+struct turn *turns_1f1b(int stage, int nstage, int nmicro, int *n, Arena *);
 /* Most micro-batches of a stage between their forward and their backward
  * turn. */
 int turns_slots(int stage, int nstage, int nmicro);

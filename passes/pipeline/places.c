@@ -23,8 +23,8 @@ struct places {
 	double *before;                 /* seconds of the first i of them, and
 	                                 * of what differentiates them */
 	double *crosses;                /* bytes that cross behind node i */
-	uint32_t *cut;                  /* places: numbers of nodes in front; the
-	                                 * first is 0, the last n */
+	uint32_t *cut;                  /* places: numbers of nodes in front;
+	                                 * the first is 0, the last n */
 	int ncut;
 };
 
@@ -135,7 +135,7 @@ stage_seconds(const struct places *l, const double *transfer, int i, int j)
 /* best[k][j]: of the first j cuts in k stages the least largest stage, or under
  * `most` the least sum; from: where the last of these stages begins. */
 static void
-cut_into(const struct places *l, const double *transfer, double most,
+cut_between(const struct places *l, const double *transfer, double most,
          double *best, int *from)
 {
 	int n = l->ncut;
@@ -177,7 +177,7 @@ mark_stages(const struct places *l, const int *from, int *of_place)
 }
 
 static bool
-choose_cuts(struct places *l, int *of_place)
+choose_places(struct places *l, int *of_place)
 {
 	Arena *a = l->s->p->scratch;
 	size_t n = (size_t)l->ncut, size = ((size_t)l->s->n + 1) * n;
@@ -187,11 +187,11 @@ choose_cuts(struct places *l, int *of_place)
 
 	for (size_t i = 0; i < n; i++)
 		transfer[i] = transfer_seconds(l, l->cut[i]);
-	cut_into(l, transfer, INFINITY, best, from);
+	cut_between(l, transfer, INFINITY, best, from);
 	most = best[size - 1];
 	if (isinf(most))
 		return false;
-	cut_into(l, transfer, most * (1 + 1e-9), best, from);
+	cut_between(l, transfer, most * (1 + 1e-9), best, from);
 	mark_stages(l, from, of_place);
 	return true;
 }
@@ -208,7 +208,7 @@ places_choose(const struct stages *s, int *of_place)
 		of_place[i] = -1;
 	for (int narrow = 1; narrow >= 0; narrow--) {
 		list_cuts(&l, narrow);
-		if (choose_cuts(&l, of_place))
+		if (choose_places(&l, of_place))
 			return true;
 	}
 	return diag_error(s->p->diag, "--pp %d: the graph can be cut into at "

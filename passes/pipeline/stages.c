@@ -26,7 +26,7 @@ stage_kind_of(const struct stages *s, const Node *n)
 }
 
 static void
-find_kinds(struct stages *s)
+find_value_kinds(struct stages *s)
 {
 	const Graph *g = s->g;
 
@@ -152,7 +152,7 @@ assign_backward_node(struct stages *s, const Node *n, const int *of_place)
 }
 
 static bool
-assign_backward(struct stages *s, const int *of_place)
+stage_backward(struct stages *s, const int *of_place)
 {
 	FOR_NODES (n, s->g)
 		if (n->phase != PH_FORWARD
@@ -220,7 +220,7 @@ stages_assign(struct stages *s, Pass *p, const Graph *g)
 		                       sizeof *s->of_node),
 		.need = arena_array(p->scratch, g->nnode, words * 8),
 		.has = arena_array(p->scratch, g->nval, words * 8) };
-	find_kinds(s);
+	find_value_kinds(s);
 	if (!places_choose(s, of_place))
 		return false;
 	assign_forward(s, of_place);
@@ -228,7 +228,7 @@ stages_assign(struct stages *s, Pass *p, const Graph *g)
 		backward++;
 	find_needs(s, 1, backward);
 	place_params(s, of_place);
-	if (!assign_backward(s, of_place))
+	if (!stage_backward(s, of_place))
 		return false;
 	find_homes(s);
 	find_needs(s, 1, g->nnode);

@@ -49,16 +49,22 @@ bad(struct stages_check *c, int stage, const char *fmt, ...)
 
 /* ---- messages ---- */
 
-static int64_t
-tag_of(const Node *n)
-{
-	return n->op == OP_SEND ? n->attr.SEND.tag : n->attr.RECEIVE.tag;
-}
-
 static bool
 is_message(const Node *n)
 {
-	return n->op == OP_SEND || n->op == OP_RECEIVE;
+	return op_info[n->op].flags & F_STAGES;
+}
+
+static bool
+sends(const Node *n)
+{
+	return is_message(n) && n->nin > 0;
+}
+
+static int64_t
+tag_of(const Node *n)
+{
+	return sends(n) ? n->attr.SEND.tag : n->attr.RECEIVE.tag;
 }
 
 static enum turn_kind
@@ -74,16 +80,16 @@ take_end(struct stages_check *c, int stage, const Node *n)
 	const Graph *g = c->l->stage[stage].graph;
 	enum turn_kind kind = turn_of(g, n);
 	int64_t tag = tag_of(n);
-	struct message_end *end = n->op == OP_SEND ? c->sent : c->received;
+	struct message_end *end = sends(n) ? c->sent : c->received;
 
 	if (tag < 0 || tag >= c->ntag || end[tag].node) {
 		bad(c, stage, "tag %lld is %s twice or out of range",
-		    (long long)tag, n->op == OP_SEND ? "sent" : "received");
+		    (long long)tag, sends(n) ? "sent" : "received");
 		return;
 	}
 	end[tag] = (struct message_end){ stage, kind, n };
 	c->list[kind][stage][c->count[kind][stage]++] =
-		n->op == OP_SEND ? tag : ~tag;
+		sends(n) ? tag : ~tag;
 }
 
 static void
@@ -93,7 +99,7 @@ list_messages(struct stages_check *c)
 
 	for (int k = 0; k < n; k++)
 		FOR_NODES (m, c->l->stage[k].graph)
-			c->ntag += m->op == OP_SEND;
+			c->ntag += sends(m);
 	c->sent = arena_array(c->a, (size_t)c->ntag + 1, sizeof *c->sent);
 	c->received = arena_array(c->a, (size_t)c->ntag + 1,
 	                          sizeof *c->received);

@@ -67,8 +67,7 @@ find_fixed(struct remat *r, const Node *n, struct rnode *rn)
 {
 	const Graph *g = r->g;
 
-	rn->clonable = !(op_info[n->op].flags & F_WRITES)
-		&& n->op != OP_RECEIVE
+	rn->clonable = !(op_info[n->op].flags & (F_WRITES | F_STAGES))
 		&& rn->nwrite <= REMAT_WRITES;
 	for (int i = 0; i < n->nout; i++) {
 		ValId v = n->out[i];

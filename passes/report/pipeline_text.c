@@ -1,8 +1,8 @@
 /* The stages of a planned pipeline: a table, and the members of --json.
  *
  * step    sum of T + (N - 1) max T + max U, with T the seconds of a stage's
- *         forward and backward turns of a micro-batch, U of its update (Zheng et
- *         al., Alpa, 2022); exact for 1F1B if all stages take equally long
+ *         forward and backward turns of a micro-batch, U of its update (Zheng
+ *         et al., Alpa, 2022); exact for 1F1B if stages take equally long
  */
 #include "passes/report/report.h"
 

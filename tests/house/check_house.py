@@ -224,7 +224,7 @@ OPS = {
     ),
     "ir/sharding/sharding_nn.c": (5, "what pads the last shard of a product"),
     "ir/sharding/sharding_rule.c": (5, "fills, loss_scale and what expand and casts repeat"),
-    "ir/sharding/sharding_norm.c": (3, "what a norm is made of"),
+    "ir/sharding/sharding_norm.c": (2, "what a norm is made of"),
     "ir/text/parse_node.c": (3, "loops have bodies"),
     "ir/verify/verify.c": (
         10,
