@@ -202,13 +202,13 @@ verify_memory_props(const Graph *g)
 /* The first node that applies a gradient, and the one that ends what runs once
  * for every micro-batch: nothing but updates follows. */
 struct borders {
-	NodeId apply, update;
+	NodeId apply, update, backward;
 };
 
 static struct borders
 find_borders(const Graph *g)
 {
-	struct borders b = { g->nnode, g->nnode };
+	struct borders b = { g->nnode, g->nnode, graph_boundary(g) + 1 };
 
 	for (NodeId i = g->nnode - 1; i > 0; i--) {
 		const Node *n = &g->node[i];
@@ -298,11 +298,12 @@ verify_waits(struct verify *c)
 		if (!(op_info[n->op].flags & F_HOST)    /* no agreement */
 		    && (waits_across(id, n, b.apply)
 		        || (n->phase != PH_UPDATE
-		            && waits_across(id, n, b.update))
-		        || (g->stages
-		            && waits_across(id, n, graph_boundary(g) + 1))))
+		            && waits_across(id, n, b.update))))
 			bad(c, n, NULL, "the transfer ends after node %u, when "
-			    "updates or another turn have begun", n->wait);
+			    "updates have begun", n->wait);
+		if (g->stages && waits_across(id, n, b.backward))
+			bad(c, n, NULL, "the transfer ends after node %u, in "
+			    "another turn of the stage", n->wait);
 		if (n->wait < message_last(g, id))
 			bad(c, n, NULL, "the transfer ends after node %u, "
 			    "before node %u, the last of its message, begins",

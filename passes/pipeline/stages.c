@@ -15,16 +15,6 @@ kind_of_leaf(const Val *v)
 	}
 }
 
-enum stage_kind
-stage_kind_of(const struct stages *s, const Node *n)
-{
-	int kind = op_info[n->op].flags & F_RNG ? KIND_FREE : KIND_CONST;
-
-	for (int k = 0; k < n->nin; k++)
-		kind |= n->in[k] ? s->kind[n->in[k]] : 0;
-	return (enum stage_kind)kind;
-}
-
 static void
 find_value_kinds(struct stages *s)
 {

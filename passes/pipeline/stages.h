@@ -36,7 +36,16 @@ stage_runs(const struct stages *s, NodeId id, int stage)
 }
 
 /* The kind of a node: that of its results. */
-enum stage_kind stage_kind_of(const struct stages *, const Node *);
+static inline enum stage_kind
+stage_kind_of(const struct stages *s, const Node *n)
+{
+	int kind = op_info[n->op].flags & F_RNG ? KIND_FREE : KIND_CONST;
+
+	for (int k = 0; k < n->nin; k++)
+		kind |= n->in[k] ? s->kind[n->in[k]] : 0;
+	return (enum stage_kind)kind;
+}
+
 /* Share out all nodes; false after a diagnostic. */
 bool stages_assign(struct stages *, Pass *, const Graph *);
 
