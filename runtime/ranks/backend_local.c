@@ -76,7 +76,7 @@ run_groups(const struct transfers *t, const struct transfer *x, struct err *e)
 		struct comm_ranks of = comm_ranks_of(
 			&t->view.mesh, group_of_axis(x->what->axis), r);
 
-		if (of.first == r)
+		if (of.first == r && is_in_stage(&t->view, r, x->stage))
 			CKR_TRY(run_group(t, x, &of, e));
 	}
 	return CKR_OK;
@@ -101,9 +101,12 @@ start_delayed(const struct transfers *t, struct transfer *x, struct err *e)
 			return err_no_memory(e);
 	}
 	for (uint32_t r = 0; r < view->count; r++) {
-		void *from = view->operand(view->user, x, r, 0);
-		void *to = view->operand(view->user, x, r, 1);
+		void *from, *to;
 
+		if (!is_in_stage(view, r, x->stage))
+			continue;
+		from = view->operand(view->user, x, r, 0);
+		to = view->operand(view->user, x, r, 1);
 		if (x->copy)
 			memcpy((char *)x->copy + r * local_bytes(x->tx), from,
 			       local_bytes(x->tx));

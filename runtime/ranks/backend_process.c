@@ -35,7 +35,8 @@ ranks_of_transfer(const struct transfers *t, const struct transfer *x)
 static bool
 has_own_buffer(const struct comm_view *view, int axis)
 {
-	bool alone = view->mesh.tp == 1 && !view->mesh.zero_group;
+	bool alone = view->mesh.tp == 1 && !view->mesh.zero_group
+		&& view->mesh.stages <= 1;
 
 	return axis != CKR_TP && !alone && ranks_of_axis(view, axis).n > 1
 		&& has_axis(view, axis);
@@ -56,6 +57,8 @@ open_process(struct transfers *t, struct err *e)
 {
 	const struct comm_view *c = &t->view;
 	uint32_t most = c->mesh.tp > c->mesh.dp ? c->mesh.tp : c->mesh.dp;
+
+	most = most > c->mesh.stages ? most : c->mesh.stages;
 	bool ok;
 
 	t->queue = calloc(COMM_GROUPS, sizeof(*t->queue));

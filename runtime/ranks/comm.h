@@ -20,6 +20,13 @@ comm_is_host(const struct ckr_comm *c)
 	return c->kind == CKR_FETCH || c->kind == CKR_OFFLOAD;
 }
 
+/* Whether it is a message from one stage to another. */
+static inline bool
+comm_is_message(const struct ckr_comm *c)
+{
+	return c->kind == CKR_SEND || c->kind == CKR_RECEIVE;
+}
+
 /* Elements of one rank's tensor. */
 uint64_t comm_nelem(const struct ckr_tensor *);
 /* Bytes that each rank sends by ring algorithms; all_reduce is reduce_scatter

@@ -17,6 +17,7 @@
 struct transfer {
 	const void *of;                 /* the caller's program; NULL: unused */
 	uint32_t step, end;             /* instructions: begins and ends it */
+	uint32_t stage;                 /* whose ranks take part */
 	const struct ckr_comm *what;
 	const struct ckr_tensor *tx, *ty;
 	struct pg_task task;            /* of processes, for messages */
@@ -60,11 +61,19 @@ rank_in_group(const struct comm_view *view, const struct comm_ranks *r)
 	return (view->rank - r->first) / r->by;
 }
 
+/* Whether world rank r is one of a stage's. */
+static inline bool
+is_in_stage(const struct comm_view *view, uint32_t r, uint32_t stage)
+{
+	return r / (view->mesh.tp * view->mesh.dp) == stage;
+}
+
 /* Whether ranks form groups along the axis. */
 static inline bool
 has_axis(const struct comm_view *view, int axis)
 {
-	return axis < CKR_SHARDS || view->mesh.zero_group;
+	return axis == CKR_STAGES ? view->mesh.stages > 1
+	       : axis < CKR_SHARDS || view->mesh.zero_group;
 }
 
 struct transfers;

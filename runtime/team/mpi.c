@@ -207,6 +207,44 @@ test_mpi(enum comm_group g, bool *done)
 	return NULL;
 }
 
+/* ---- messages ---- */
+
+static const char *
+begin_mpi_message(struct transport_message *m)
+{
+	MPI_Comm all = run.comm[COMM_ALL];
+	MPI_Request *request = malloc(sizeof(*request));
+	int tag = TAG + 1 + (int)m->tag;
+
+	m->request = request;
+	m->done = false;
+	if (!request)
+		return "out of memory";
+	if (m->out)
+		TRY(Isend(m->data, m->n, MPI_BYTE, (int)m->rank, tag, all,
+		          request));
+	else
+		TRY(Irecv(m->data, m->n, MPI_BYTE, (int)m->rank, tag, all,
+		          request));
+	return NULL;
+}
+
+static const char *
+test_mpi_message(struct transport_message *m)
+{
+	int flag = 0;
+
+	if (m->done)
+		return NULL;
+	TRY(Test(m->request, &flag, MPI_STATUS_IGNORE));
+	m->done = flag;
+	if (flag) {
+		free(m->request);
+		m->request = NULL;
+	}
+	return NULL;
+}
+
 /* ---- out-of-band messages ---- */
 
 /* Does not wait: messages are sent when a process is missing. */
@@ -242,6 +280,8 @@ const struct ckr_transport ckr_transport = {
 	.allgather = begin_mpi_allgather,
 	.alltoall = begin_mpi_alltoall,
 	.test = test_mpi,
+	.begin_message = begin_mpi_message,
+	.test_message = test_mpi_message,
 	.send_oob = send_mpi_oob,
 	.receive_oob = receive_mpi_oob,
 	.abort = abort_link,

@@ -306,6 +306,42 @@ await_transfer(struct process_group *team, enum comm_group g,
 	return pg_wait(team, &(struct pg_poll){ poll_transfer, &a }, e);
 }
 
+struct sole_message {
+	struct process_group *team;
+	struct transport_message *message;
+	const struct pg_task *task;
+};
+
+static ckr_status
+poll_message(void *user, bool *done, const struct pg_task **at,
+             uint64_t *moved, struct err *e)
+{
+	const struct sole_message *a = user;
+	const char *why = open_of(a->team)->transport->test_message(a->message);
+
+	*at = a->task;
+	*moved = 0;
+	*done = a->message->done;
+	return transport_error(why, a->task, e);
+}
+
+ckr_status
+pg_begin_message(struct process_group *team, struct transport_message *m,
+                 const struct pg_task *w, struct err *e)
+{
+	return transport_error(open_of(team)->transport->begin_message(m), w,
+	                       e);
+}
+
+ckr_status
+pg_await_message(struct process_group *team, struct transport_message *m,
+                 const struct pg_task *w, struct err *e)
+{
+	struct sole_message a = { team, m, w };
+
+	return pg_wait(team, &(struct pg_poll){ poll_message, &a }, e);
+}
+
 ckr_status
 pg_split(struct process_group *team, const struct comm_mesh *mesh,
          struct err *e)

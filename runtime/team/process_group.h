@@ -71,6 +71,13 @@ ckr_status pg_begin_alltoall(struct process_group *, enum comm_group,
 ckr_status pg_test(struct process_group *, enum comm_group, bool *done,
                    const struct pg_task *, struct err *);
 
+/* Begin a message between ranks; wait until it is done, and meanwhile all
+ * others. */
+ckr_status pg_begin_message(struct process_group *, struct transport_message *,
+                            const struct pg_task *, struct err *);
+ckr_status pg_await_message(struct process_group *, struct transport_message *,
+                            const struct pg_task *, struct err *);
+
 /* Work to wait for.  `look` advances it without waiting, sets *at to the task
  * that is waited for now, and changes *moved when another process has made
  * progress. */

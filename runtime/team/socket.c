@@ -20,8 +20,9 @@
 #include "runtime/team/launch.h"
 #include "runtime/team/rendezvous.h"
 
-/* `what`: a group, or OOB: n is an out-of-band message. */
-enum { OOB = COMM_GROUPS };
+/* `what`: a group, or OOB: n is an out-of-band message, or MESSAGE and its tag.
+ */
+enum { OOB = COMM_GROUPS, MESSAGE };
 
 struct message_head {
 	uint64_t what, n;
@@ -30,7 +31,7 @@ struct message_head {
 /* What has come too early. */
 struct early_message {
 	struct early_message *next;
-	uint64_t n;
+	uint64_t what, n;
 	char data[];
 };
 
@@ -45,9 +46,14 @@ struct socket_message {
 struct peer {
 	int fd;
 	bool recv_closed, send_closed;  /* nothing comes; nothing goes */
-	struct socket_message out[COMM_GROUPS + 1], in;
+	struct socket_message out[MESSAGE + 1], in;
 	int now;                        /* of out: -1: none has begun */
+	struct transport_message *send; /* that out[MESSAGE] sends, and those
+	                                 * after it */
+	struct transport_message *receive;      /* wanted */
+	struct transport_message *arriving;     /* of these, now */
 	struct early_message *early[COMM_GROUPS], *filling;
+	struct early_message *early_message;    /* of all tags */
 	bool received[COMM_GROUPS];     /* of the group's transfer */
 	bool has_oob;
 	uint64_t oob_word;
@@ -286,6 +292,18 @@ move_bytes(struct peer *p, struct socket_message *f, uint64_t n, bool out)
 	return true;
 }
 
+/* The first message to the peer that has not begun. */
+static void
+queue_message(struct peer *p)
+{
+	struct transport_message *m = p->send;
+
+	if (m && !p->out[MESSAGE].on)
+		p->out[MESSAGE] = (struct socket_message){
+			.head = { MESSAGE + m->tag, (uint64_t)m->n },
+			.data = m->data, .on = true };
+}
+
 static uint64_t
 message_length(const struct socket_message *f)
 {
@@ -297,7 +315,8 @@ static void
 push_out(struct peer *p)
 {
 	for (;;) {
-		for (int k = 0; k <= OOB && p->now < 0; k++)
+		queue_message(p);
+		for (int k = 0; k <= MESSAGE && p->now < 0; k++)
 			if (p->out[k].on)
 				p->now = k;
 		if (p->now < 0)
@@ -308,6 +327,10 @@ push_out(struct peer *p)
 		    && !p->send_closed)
 			return;
 		p->out[p->now].on = false;
+		if (p->now == MESSAGE) {
+			p->send->done = true;
+			p->send = p->send->next;
+		}
 		p->now = -1;
 	}
 }
@@ -320,16 +343,64 @@ index_in_group(const struct socket_group *l, uint32_t rank)
 	return (rank - l->first) / l->by;
 }
 
+/* Behind others in a list; NULL: no memory. */
+static char *
+keep_early(struct peer *p, struct early_message **at)
+{
+	const struct message_head *h = &p->in.head;
+	struct early_message *e = malloc(sizeof(*e) + h->n);
+
+	if (!e)
+		return NULL;
+	*e = (struct early_message){ .what = h->what, .n = h->n };
+	while (*at)
+		at = &(*at)->next;
+	*at = p->filling = e;
+	return e->data;
+}
+
+/* The place in the list of the first message of a tag; or the list's end. */
+static struct early_message **
+find_early(struct peer *p, uint64_t what)
+{
+	struct early_message **at = &p->early_message;
+
+	while (*at && (*at)->what != what)
+		at = &(*at)->next;
+	return at;
+}
+
+/* For a message of one rank to another. */
+static char *
+find_message_buffer(struct peer *p)
+{
+	const struct message_head *h = &p->in.head;
+	struct transport_message **at = &p->receive, *m;
+
+	while (*at && (*at)->tag != h->what - MESSAGE)
+		at = &(*at)->next;
+	m = *at;
+	if (!m || *find_early(p, h->what))
+		return keep_early(p, &p->early_message);
+	if ((uint64_t)m->n != h->n)
+		return NULL;
+	*at = m->next;
+	p->arriving = m;
+	return m->data;
+}
+
 /* The buffer for an arriving message; NULL: no memory, or an invalid length. */
 static char *
 find_buffer(struct peer *p, uint32_t r)
 {
-	struct early_message **at, *e;
+	struct early_message **at;
 	const struct message_head *h = &p->in.head;
 	struct socket_group *l;
 
-	if (h->what >= COMM_GROUPS || h->n > INT32_MAX)
+	if (h->what >= MESSAGE + CKR_MESSAGE_TAGS || h->n > INT32_MAX)
 		return NULL;
+	if (h->what >= MESSAGE)
+		return find_message_buffer(p);
 	l = &run.group[h->what];
 	at = &p->early[h->what];
 	if (l->on && !p->received[h->what] && !*at) {
@@ -338,14 +409,7 @@ find_buffer(struct peer *p, uint32_t r)
 		return (uint64_t)l->side.count[k] == h->n
 		       ? (char *)l->side.base + l->side.at[k] : NULL;
 	}
-	e = malloc(sizeof(*e) + h->n);
-	if (!e)
-		return NULL;
-	*e = (struct early_message){ .n = h->n };
-	while (*at)
-		at = &(*at)->next;
-	*at = p->filling = e;
-	return e->data;
+	return keep_early(p, at);
 }
 
 static void
@@ -354,8 +418,12 @@ finish_message(struct peer *p)
 	if (p->in.head.what == OOB) {
 		p->oob_word = p->in.head.n;
 		p->has_oob = true;
-	} else if (!p->filling)
+	} else if (p->arriving) {
+		p->arriving->done = true;
+	} else if (!p->filling) {
 		p->received[p->in.head.what] = true;
+	}
+	p->arriving = NULL;
 	p->filling = NULL;
 	p->in = (struct socket_message){ .on = false };
 }
@@ -476,6 +544,66 @@ test_socket(enum comm_group g, bool *done)
 	return why;
 }
 
+/* ---- messages ---- */
+
+/* What has come already; it may not be whole. */
+static bool
+take_early_message(struct transport_message *m)
+{
+	struct peer *p = &run.peer[m->rank];
+	struct early_message **at = find_early(p, MESSAGE + m->tag), *e = *at;
+
+	if (!e || e == p->filling || e->n != (uint64_t)m->n)
+		return false;
+	memcpy(m->data, e->data, e->n);
+	*at = e->next;
+	free(e);
+	m->done = true;
+	return true;
+}
+
+static const char *
+begin_socket_message(struct transport_message *m)
+{
+	struct peer *p = &run.peer[m->rank];
+	struct transport_message **at = m->out ? &p->send : &p->receive;
+
+	m->done = false;
+	m->next = NULL;
+	if (!m->out && take_early_message(m))
+		return NULL;
+	while (*at)
+		at = &(*at)->next;
+	*at = m;
+	return NULL;
+}
+
+/* No longer wanted. */
+static void
+remove_wanted(struct transport_message *m)
+{
+	struct transport_message **at = &run.peer[m->rank].receive;
+
+	while (*at && *at != m)
+		at = &(*at)->next;
+	if (*at)
+		*at = m->next;
+}
+
+static const char *
+test_socket_message(struct transport_message *m)
+{
+	const char *why = m->done ? NULL : move_all_peers();
+
+	if (why || m->done)
+		return why;
+	if (!m->out && take_early_message(m))
+		remove_wanted(m);
+	else if (run.peer[m->rank].recv_closed)
+		return peer_error(m->rank, "has left the run");
+	return NULL;
+}
+
 /* ---- out-of-band messages ---- */
 
 static void
@@ -537,6 +665,8 @@ const struct ckr_transport socket_transport = {
 	.open = open_socket, .split = split_groups,
 	.allgather = begin_socket_allgather,
 	.alltoall = begin_socket_alltoall, .test = test_socket,
+	.begin_message = begin_socket_message,
+	.test_message = test_socket_message,
 	.send_oob = send_socket_oob, .receive_oob = receive_socket_oob,
 	.abort = abort_socket, .close = close_socket,
 };

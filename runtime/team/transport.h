@@ -21,12 +21,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define CKR_TRANSPORT_VERSION 4
+#define CKR_TRANSPORT_VERSION 5
 
-/* COMM_ALL: all ranks; then the groups of enum ckr_axis, of which world rank =
- * replica * tp + rank. */
+/* COMM_ALL: all ranks; then the groups of enum ckr_axis, all within a stage:
+ * world rank = (stage * dp + replica) * tp + rank; but for COMM_STAGES. */
 enum comm_group {
-	COMM_ALL, COMM_TP, COMM_DP, COMM_SHARDS, COMM_COPIES, COMM_GROUPS
+	COMM_ALL, COMM_TP, COMM_DP, COMM_SHARDS, COMM_COPIES, COMM_STAGES,
+	COMM_GROUPS
 };
 
 static inline enum comm_group
@@ -39,6 +40,7 @@ group_of_axis(int axis)
 struct comm_mesh {
 	uint32_t tp, dp;                /* ranks of a replica; replicas */
 	uint32_t zero_group;            /* replicas of a zero group; 0: all */
+	uint32_t stages;                /* of a pipeline; 0: there is none */
 };
 
 /* The ranks of a group: first + k * by, 0 <= k < n. */
@@ -50,22 +52,26 @@ struct comm_ranks {
 static inline struct comm_ranks
 comm_ranks_of(const struct comm_mesh *m, enum comm_group g, uint32_t rank)
 {
-	uint32_t tp = m->tp, dp = m->dp, replica = rank / tp, r = rank % tp;
+	uint32_t tp = m->tp, dp = m->dp, replica = rank / tp % dp;
 	uint32_t zero = m->zero_group ? m->zero_group : dp;
+	uint32_t stage = rank / (tp * dp) * tp * dp, r = stage + rank % tp;
+	uint32_t stages = m->stages ? m->stages : 1;
 
 	switch (g) {
 	case COMM_TP:
-		return (struct comm_ranks){ replica * tp, 1, tp };
+		return (struct comm_ranks){ stage + replica * tp, 1, tp };
 	case COMM_DP:
 		return (struct comm_ranks){ r, tp, dp };
 	case COMM_SHARDS:
-		return (struct comm_ranks){ replica / zero * zero * tp + r, tp,
+		return (struct comm_ranks){ r + replica / zero * zero * tp, tp,
 			                    zero };
 	case COMM_COPIES:
-		return (struct comm_ranks){ replica % zero * tp + r, tp * zero,
+		return (struct comm_ranks){ r + replica % zero * tp, tp * zero,
 			                    dp / zero };
+	case COMM_STAGES:
+		return (struct comm_ranks){ rank % (tp * dp), tp * dp, stages };
 	default:
-		return (struct comm_ranks){ 0, 1, tp * dp };
+		return (struct comm_ranks){ 0, 1, tp * dp * stages };
 	}
 }
 
@@ -88,6 +94,23 @@ struct transport_side {
 	const int *count, *at;
 };
 
+/* A message from one rank to another.  Those of one pair of ranks and one tag
+ * arrive in the order in which they are sent.  Nobody touches the struct and
+ * its bytes until the message is done. */
+struct transport_message {
+	uint32_t rank;                  /* the other side's */
+	uint32_t tag;                   /* below CKR_MESSAGE_TAGS */
+	void *data;
+	int n;                          /* bytes, as many on both sides */
+	bool out;                       /* this side sends */
+	bool done;
+	/* ---- of the transport ---- */
+	struct transport_message *next;
+	void *request;
+};
+
+enum { CKR_MESSAGE_TAGS = 32000 };      /* MPI promises 32767 */
+
 struct ckr_transport {
 	uint32_t version;               /* CKR_TRANSPORT_VERSION */
 	const char *name;               /* in messages */
@@ -105,6 +128,9 @@ struct ckr_transport {
 	/* Whether the group's last transfer is done; also true if there is
 	 * none. */
 	const char *(*test)(enum comm_group, bool *done);
+	/* Begin a message; whether it is done. */
+	const char *(*begin_message)(struct transport_message *);
+	const char *(*test_message)(struct transport_message *);
 	/* Out-of-band messages of one word: send to all other processes,
 	 * whatever they are doing; receive one that has arrived. */
 	void (*send_oob)(uint64_t word);

@@ -198,6 +198,18 @@ tell(uint64_t word)
 	real->send_oob(word);
 }
 
+static const char *
+begin_message(struct transport_message *m)
+{
+	return real->begin_message(m);
+}
+
+static const char *
+test_message(struct transport_message *m)
+{
+	return real->test_message(m);
+}
+
 static bool
 hear(uint32_t *from, uint64_t *word)
 {
@@ -221,6 +233,7 @@ close_late(void)
 const struct ckr_transport ckr_transport = {
 	.version = CKR_TRANSPORT_VERSION, .name = "late MPI", .open = open_late,
 	.split = divide_late, .allgather = gather, .alltoall = exchange,
-	.test = test, .send_oob = tell,
+	.test = test, .begin_message = begin_message,
+	.test_message = test_message, .send_oob = tell,
 	.receive_oob = hear, .abort = abort_late, .close = close_late,
 };

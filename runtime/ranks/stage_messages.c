@@ -1,0 +1,269 @@
+#include "runtime/ranks/stage_messages.h"
+#include "runtime/base/dtype.h"
+#include "runtime/ranks/comm.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* The messages of one tag.  Their numbers count from 0 on each rank. */
+struct queue {
+	uint64_t bytes;                 /* of a message */
+	uint32_t room;                  /* messages that a rank may have under
+	                                 * way */
+	char *memory;                   /* [ranks][room][bytes] */
+	uint64_t *sent, *received;      /* [ranks] */
+	struct transport_message *moving;       /* [room]: of a process */
+};
+
+struct stage_messages {
+	struct message_view view;
+	uint32_t n;                     /* tags */
+	uint32_t ranks;                 /* that live here, of each stage */
+	struct queue *of;               /* [n] by tag */
+};
+
+static bool
+is_of_kind(const struct ckr_instr *s, enum ckr_comm_kind kind)
+{
+	return s->comm && s->comm->kind == kind;
+}
+
+static uint32_t
+count_tags(const struct ckr_program *p)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < p->ninstr; i++)
+		n += is_of_kind(&p->instr[i], CKR_SEND);
+	return n;
+}
+
+/* ---- how many are under way ---- */
+
+/* The instructions of a turn: under[tag] messages before and after. */
+static void
+count_turn(struct stage_messages *m, const struct ckr_turn *t, uint32_t *under)
+{
+	const struct ckr_program *p = &m->view.lib->program[0];
+
+	for (uint32_t i = t->first; i < t->end; i++) {
+		const struct ckr_instr *s = &p->instr[i];
+		const struct ckr_tensor *x;
+		struct queue *q;
+
+		if (is_of_kind(s, CKR_RECEIVE))
+			under[s->comm->tag]--;
+		if (!is_of_kind(s, CKR_SEND))
+			continue;
+		x = &p->tensor[p->arg[s->arg0]];
+		q = &m->of[s->comm->tag];
+		q->bytes = comm_nelem(x) * dtype_row[x->dtype].nbytes;
+		if (++under[s->comm->tag] > q->room)
+			q->room = under[s->comm->tag];
+	}
+}
+
+static ckr_status
+find_room(struct stage_messages *m, struct err *e)
+{
+	const struct ckr_library *lib = m->view.lib;
+	const struct ckr_turn all = { .end = lib->program[0].ninstr };
+	uint32_t *under = calloc(m->n + 1, sizeof(*under));
+
+	if (!under)
+		return err_no_memory(e);
+	/* as steps run, and as an evaluation does */
+	for (uint32_t i = 0; i < lib->nturn; i++)
+		count_turn(m, &lib->turn[i], under);
+	memset(under, 0, m->n * sizeof(*under));
+	count_turn(m, &all, under);
+	free(under);
+	return CKR_OK;
+}
+
+/* ---- memory ---- */
+
+static bool
+open_queue(struct queue *q, const struct stage_messages *m)
+{
+	q->memory = malloc(q->bytes * q->room * m->ranks + 1);
+	q->sent = calloc(2 * (size_t)m->ranks, sizeof(*q->sent));
+	q->received = q->sent + m->ranks;
+	if (m->view.team)
+		q->moving = calloc(q->room + 1, sizeof(*q->moving));
+	for (uint32_t k = 0; q->moving && k < q->room; k++)
+		q->moving[k].done = true;
+	return q->memory && q->sent && (q->moving || !m->view.team);
+}
+
+/* Whether this process, or a rank here, sends or receives it. */
+static bool
+is_ours(const struct stage_messages *m, const struct ckr_instr *s)
+{
+	return !m->view.team || m->view.team->rank / m->view.ranks == s->stage;
+}
+
+static ckr_status
+open_queues(struct stage_messages *m, struct err *e)
+{
+	const struct ckr_program *p = &m->view.lib->program[0];
+
+	for (uint32_t i = 0; i < p->ninstr; i++) {
+		const struct ckr_instr *s = &p->instr[i];
+		struct queue *q;
+
+		if (!s->comm || !comm_is_message(s->comm) || !is_ours(m, s))
+			continue;
+		q = &m->of[s->comm->tag];
+		if (m->view.team && (q->bytes > INT32_MAX
+		                     || s->comm->tag >= CKR_MESSAGE_TAGS))
+			return err_set(e, CKR_EUNSUPPORTED, "message %u of "
+			               "%llu bytes between stages: expected at "
+			               "most %d messages of %d bytes between "
+			               "processes", s->comm->tag,
+			               (unsigned long long)q->bytes,
+			               CKR_MESSAGE_TAGS, INT32_MAX);
+		if (!q->memory && !open_queue(q, m))
+			return err_no_memory(e);
+	}
+	return CKR_OK;
+}
+
+ckr_status
+messages_open(struct stage_messages **out, const struct message_view *view,
+              struct err *e)
+{
+	struct stage_messages *m = *out = calloc(1, sizeof(*m));
+
+	if (!m)
+		return err_no_memory(e);
+	m->view = *view;
+	m->ranks = view->team ? 1 : view->ranks;
+	m->n = count_tags(&view->lib->program[0]);
+	m->of = calloc(m->n + 1, sizeof(*m->of));
+	if (!m->of)
+		return err_no_memory(e);
+	CKR_TRY(find_room(m, e));
+	return open_queues(m, e);
+}
+
+void
+messages_close(struct stage_messages *m)
+{
+	for (uint32_t i = 0; m && m->of && i < m->n; i++) {
+		free(m->of[i].memory);
+		free(m->of[i].sent);
+		free(m->of[i].moving);
+	}
+	if (m)
+		free(m->of);
+	free(m);
+}
+
+uint64_t
+messages_bytes(const struct stage_messages *m)
+{
+	uint64_t n = 0;
+
+	for (uint32_t i = 0; m && i < m->n; i++)
+		if (m->of[i].memory)
+			n += m->of[i].bytes * m->of[i].room * m->ranks;
+	return n;
+}
+
+/* ---- messages ---- */
+
+static char *
+message_at(const struct queue *q, uint32_t rank, uint64_t number)
+{
+	return q->memory + (rank * q->room + number % q->room) * q->bytes;
+}
+
+static ckr_status
+out_of_order(const struct ckr_instr *s, struct err *e)
+{
+	return err_set(e, CKR_EDATA, "stage %u: %s (message %u): messages are "
+	               "out of order", s->stage, s->op, s->comm->tag);
+}
+
+/* The message with that number between this process and another, of which the
+ * memory is free, or will be. */
+static struct transport_message *
+moving_message(struct stage_messages *m, const struct ckr_instr *s,
+               uint64_t number)
+{
+	struct queue *q = &m->of[s->comm->tag];
+
+	return &q->moving[number % q->room];
+}
+
+static ckr_status
+begin_message(struct stage_messages *m, const struct ckr_instr *s,
+              uint64_t number, const struct pg_task *task, struct err *e)
+{
+	struct queue *q = &m->of[s->comm->tag];
+	struct transport_message *x = moving_message(m, s, number);
+
+	*x = (struct transport_message){
+		.rank = s->comm->peer * m->view.ranks
+			+ m->view.team->rank % m->view.ranks,
+		.tag = s->comm->tag, .data = message_at(q, 0, number),
+		.n = (int)q->bytes, .out = s->comm->kind == CKR_SEND };
+	return pg_begin_message(m->view.team, x, task, e);
+}
+
+ckr_status
+messages_reserve(struct stage_messages *m, const struct ckr_instr *s,
+                 uint32_t rank, const struct pg_task *task, void **room,
+                 struct err *e)
+{
+	struct queue *q = &m->of[s->comm->tag];
+
+	rank = m->view.team ? 0 : rank;
+	*room = message_at(q, rank, q->sent[rank]);
+	if (m->view.team)
+		return pg_await_message(m->view.team, moving_message(m, s,
+			q->sent[0]), task, e);
+	return q->sent[rank] - q->received[rank] == q->room ? out_of_order(s, e)
+	       : CKR_OK;
+}
+
+ckr_status
+messages_send(struct stage_messages *m, const struct ckr_instr *s,
+              uint32_t rank, const struct pg_task *task, struct err *e)
+{
+	struct queue *q = &m->of[s->comm->tag];
+	uint64_t number = q->sent[m->view.team ? 0 : rank]++;
+
+	return m->view.team ? begin_message(m, s, number, task, e) : CKR_OK;
+}
+
+ckr_status
+messages_receive(struct stage_messages *m, const struct ckr_instr *s,
+                 uint32_t rank, const struct pg_task *task,
+                 const void **message, struct err *e)
+{
+	struct queue *q = &m->of[s->comm->tag];
+	uint64_t number;
+
+	rank = m->view.team ? 0 : rank;
+	if (!m->view.team && q->sent[rank] == q->received[rank])
+		return out_of_order(s, e);
+	number = q->received[rank]++;
+	*message = message_at(q, rank, number);
+	if (!m->view.team)
+		return CKR_OK;
+	CKR_TRY(begin_message(m, s, number, task, e));
+	return pg_await_message(m->view.team, moving_message(m, s, number),
+	                        task, e);
+}
+
+/* Between processes a step that fails does so when all are done: none is under
+ * way. */
+void
+messages_drop(struct stage_messages *m)
+{
+	for (uint32_t i = 0; m && i < m->n && !m->view.team; i++)
+		memset(m->of[i].sent, 0,
+		       2 * (size_t)m->ranks * sizeof(*m->of[i].sent));
+}
