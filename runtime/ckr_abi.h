@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define CKR_ABI_VERSION 23
+#define CKR_ABI_VERSION 24
 #define CKR_MAX_DIMS 8
 #define CKR_MAX_GROUP 1024      /* ranks of a group, see enum ckr_axis */
 #define CKR_ANY_REPLICAS UINT32_MAX
@@ -54,20 +54,25 @@ enum ckr_flag {
 	CKR_OWN_ROWS = 256,     /* the first dim has rows for each sample,
 	                         * which depend on no other sample */
 	CKR_NO_ROWS = 512,      /* the first dim has no rows of samples */
-	CKR_HOST = 1024         /* the offset counts from the host block: of
+	CKR_HOST = 1024,        /* the offset counts from the host block: of
 	                         * memory beside the device's, which only
 	                         * CKR_FETCH and CKR_OFFLOAD access */
+	CKR_SLOT = 2048         /* the offset counts from the slot of the
+	                         * micro-batch, see struct ckr_stage */
 };
 
-/* Ranks form a table: world rank = replica * ranks + rank.  The ranks of one
- * replica share its model.  Ranks of one number in all replicas hold the same
- * shards of the model and train on different samples. */
+/* Ranks form a table: world rank = (stage * replicas + replica) * ranks + rank.
+ * The ranks of one replica share its model, or a stage of it.  Ranks of one
+ * number in all replicas hold the same shards of the model and train on
+ * different samples. */
 enum ckr_axis {
 	CKR_TP,                 /* the group of all ranks of a replica */
 	CKR_DP,                 /* the group of ranks r of all replicas */
 	CKR_SHARDS,             /* ... of the replicas of a zero group */
 	CKR_COPIES,             /* ... of the replicas that have the same
 	                         * position in all zero groups */
+	CKR_STAGES,             /* one rank of every stage, with the same number
+	                         * in the same replica */
 	CKR_AXES
 };
 
@@ -105,7 +110,10 @@ enum ckr_comm_kind {
 	CKR_LOCAL_SHARD,        /* replicated -> sharded: moves nothing */
 	CKR_LOCAL_SHARD_GRAD,   /* sharded -> partial: zeros around the shard */
 	CKR_FETCH,              /* from the host block: no ranks take part */
-	CKR_OFFLOAD             /* into the host block */
+	CKR_OFFLOAD,            /* into the host block */
+	CKR_SEND,               /* to the rank of the same number in stage
+	                         * `peer`: there is no second operand */
+	CKR_RECEIVE             /* from it: there is no first operand */
 };
 
 struct ckr_comm {
@@ -123,6 +131,10 @@ struct ckr_comm {
 	                                 * of the next instruction, which begins
 	                                 * before this one ends and is of the
 	                                 * same kind and group */
+	uint16_t peer;                  /* CKR_SEND, CKR_RECEIVE: the other
+	                                 * stage */
+	uint32_t tag;                   /* ... equal on both sides, and of no
+	                                 * other pair */
 };
 
 /* CKR_COUNT + n: the instruction belongs to count pass n, which runs for all
@@ -165,6 +177,10 @@ struct ckr_tensor {
 	int32_t batch;          /* n > 0: the replicas' tensors lie side by side
 	                         * along dim n - 1, in the order of replicas; 0:
 	                         * equal on all replicas */
+	uint32_t stage;         /* whose ranks have the tensor */
+	uint32_t tied;          /* shared tensors: 1 + index of an earlier one
+	                         * of another stage that always has the same
+	                         * value; 0: none */
 };
 
 /* A convolution without padding, on one thread, whose result is float32.  The
@@ -332,6 +348,28 @@ struct ckr_env {
  * there is any), NULL for an absent one.  c: constants of this call. */
 typedef void ckr_kernel(void *const *p, const int64_t *c, struct ckr_env *env);
 
+/* A stage of a pipeline (Huang et al. 2019; Narayanan et al. 2021): bytes of
+ * one of its ranks.  Each micro-batch between its forward and its backward turn
+ * has a slot: slot k is the slot_bytes of the arena from k * slot_bytes on. */
+struct ckr_stage {
+	uint64_t arena_bytes, resident_bytes, slot_bytes;
+	uint32_t slots;
+};
+
+/* CKR_TURN_NORM: of an update, what comes before the norm of the gradients of
+ * all stages; CKR_TURN_UPDATE: the rest.  Of both a stage has one at most. */
+enum ckr_turn_kind { CKR_TURN_FORWARD, CKR_TURN_BACKWARD, CKR_TURN_NORM,
+                     CKR_TURN_UPDATE };
+
+/* Instructions first .. end - 1 for one micro-batch, which all are of one
+ * stage.  In the order of the table each turn finds what it receives sent, and
+ * no update comes before a turn of another kind. */
+struct ckr_turn {
+	uint32_t kind;                  /* enum ckr_turn_kind */
+	uint32_t first, end;
+	uint32_t stage, slot, micro;
+};
+
 /* One kernel call, transfer or view. */
 struct ckr_instr {
 	ckr_kernel *run;        /* NULL: a view or a transfer */
@@ -344,6 +382,7 @@ struct ckr_instr {
 	                                 * traffic, or that a rank sends */
 	const struct ckr_comm *comm;    /* transfer that begins here, when all
 	                                 * ranks have arrived; NULL: none */
+	uint32_t stage;                 /* whose ranks carry it out */
 };
 
 /* One schedule over the same parameters. */
@@ -437,6 +476,12 @@ struct ckr_library {
 	                         * rank's */
 	uint32_t replicas;      /* 0: compiled for one replica;
 	                         * CKR_ANY_REPLICAS: for any number */
+	uint32_t nstage;        /* stages of a pipeline; 0: there is none, and
+	                         * the following two are NULL */
+	const struct ckr_stage *stage;
+	const struct ckr_turn *turn;    /* of a step of program[0], but for
+	                                 * count passes */
+	uint32_t nturn;
 	uint32_t zero_group;    /* each zero_group consecutive replicas hold
 	                         * the shards of tensors with shard_of; 0: all
 	                         * replicas together.  Divides `replicas` */

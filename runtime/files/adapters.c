@@ -22,7 +22,7 @@ is_beside(const struct files *c, uint32_t i)
 {
 	const struct ckr_tensor *t = &c->lib->program[0].tensor[i];
 
-	return !lora_owns(c->lib, i)
+	return !lora_owns(c->lib, i) && !t->tied
 	       && ((t->kind == CKR_PARAM && !(t->flags & CKR_FROZEN))
 	           || (t->kind == CKR_BUFFER
 	               && stepping_writes_early(c->steps, i)));
@@ -36,7 +36,8 @@ completes_module(const struct files *c, uint32_t i, const uint32_t *list,
 	const struct ckr_tensor *all = c->lib->program[0].tensor;
 	bool any = false;
 
-	if (all[i].kind != CKR_PARAM || !(all[i].flags & CKR_FROZEN)
+	if (!tensor_is_weight(&all[i]) || all[i].kind != CKR_PARAM
+	    || !(all[i].flags & CKR_FROZEN)
 	    || !strchr(all[i].name, '.'))
 		return false;
 	for (uint32_t k = 0; k < n; k++)

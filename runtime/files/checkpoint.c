@@ -53,7 +53,7 @@ static bool
 is_state(const struct ckr_tensor *t)
 {
 	return t->kind == CKR_STATE && t->state && strcmp(t->state, "grad")
-	       && !tensor_is_copy(t);
+	       && !tensor_is_copy(t) && !t->tied;
 }
 
 static bool

@@ -18,9 +18,10 @@ struct grads {
 };
 
 static bool
-is_grad(const struct ckr_tensor *t)
+is_grad(const struct ckr_program *p, const struct ckr_tensor *t)
 {
-	return t->kind == CKR_GRAD && t->param >= 0 && t->ready >= 0;
+	return t->kind == CKR_GRAD && t->param >= 0 && t->ready >= 0
+	       && !p->tensor[t->param].tied;
 }
 
 /* The last gradient of every parameter, in the parameters' order. */
@@ -40,7 +41,7 @@ list_grads(struct files *c, struct grads *g)
 	for (uint32_t i = 0; i < p->ntensor; i++) {
 		const struct ckr_tensor *t = &p->tensor[i];
 
-		if (!is_grad(t))
+		if (!is_grad(p, t))
 			continue;
 		if (of[t->param] < 0
 		    || p->tensor[of[t->param]].ready <= t->ready)

@@ -67,10 +67,12 @@ infile_read_tensor(struct files *c, const struct infile *o,
 		s = read_far(c, o, a, &to);
 	} else if (to.cut || to.in_host) {
 		s = read_held(c, o, a, &to);
+	} else if (shards_memory(&to)) {
+		s = array_read(&o->f, a, 0, to.nelem, t->dtype,
+		               shards_memory(&to), c->err);
+		shards_put(&to, 0, to.nelem, shards_memory(&to));
 	} else {
-		s = array_read(&o->f, a, 0, to.nelem, t->dtype, to.local[0],
-		               c->err);
-		shards_put(&to, 0, to.nelem, to.local[0]);
+		s = CKR_OK;
 	}
 	end = shards_end(&to, s == CKR_OK);
 	return s == CKR_OK ? end : s;

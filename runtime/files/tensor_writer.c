@@ -198,6 +198,16 @@ write_range(const struct entry_value *e, uint64_t at, uint64_t n, const char *x)
 	return CKR_OK;
 }
 
+/* The local rank that writes what all ranks of its stage have. */
+static uint32_t
+writer_rank(const struct entry_value *e)
+{
+	const struct world *w = e->c->world;
+
+	return (e->t->stage * w->dp * w->tp + e->entry % (w->tp * w->dp))
+	       - w->first;
+}
+
 /* What local rank r is to write, if anything, of its elements x. */
 static ckr_status
 write_own_runs(const struct entry_value *e, uint32_t r, const char *x)
@@ -208,7 +218,7 @@ write_own_runs(const struct entry_value *e, uint32_t r, const char *x)
 	struct sharding p;
 
 	if (!tensor_is_sharded(e->t))
-		return w->first + r != e->entry % (w->tp * w->dp) ? CKR_OK
+		return r != writer_rank(e) ? CKR_OK
 		       : write_range(e, 0, tensor_nelem(e->t), x);
 	p = world_sharding(w, e->t);
 	if (replica / p.nreplica != e->entry % (w->dp / p.nreplica)
@@ -270,11 +280,13 @@ write_shards(struct entry_value *e, const struct loaded_program *b)
 	ckr_status s = direct || packed ? CKR_OK : err_no_memory(w->err);
 
 	e->on_device = staged && !w->device->addressable;
-	for (uint32_t r = 0; r < w->count && s == CKR_OK; r++) {
+	FOR_STAGE (r, w, e->t->stage) {
 		const char *x = world_at(w, b, r, e->t);
 
+		if (s != CKR_OK)
+			break;
 		if (in_pieces) {
-			if (w->first + r == e->entry % (w->tp * w->dp))
+			if (r == writer_rank(e))
 				s = write_from_host(e, x);
 			continue;
 		}

@@ -35,7 +35,8 @@ sane_placement(const struct ckr_library *lib, const struct ckr_tensor *t)
 static uint32_t
 group_ranks(const struct ckr_library *lib, const struct ckr_comm *m)
 {
-	return m->axis == CKR_TP ? lib->ranks
+	return m->axis == CKR_STAGES ? lib->nstage
+	       : m->axis == CKR_TP ? lib->ranks
 	       : m->axis == CKR_DP ? lib->replicas
 	       : m->axis == CKR_SHARDS ? lib->zero_group
 	       : lib->replicas / lib->zero_group;
@@ -47,6 +48,8 @@ is_group(const struct ckr_library *lib, const struct ckr_comm *m)
 {
 	if (m->axis == CKR_TP)
 		return true;
+	if (m->axis == CKR_STAGES)
+		return lib->nstage && m->kind == CKR_ALL_REDUCE;
 	if (m->axis == CKR_DP)
 		return lib->replicas
 		       && (m->kind == CKR_ALL_REDUCE
@@ -139,10 +142,13 @@ sane_step(const struct ckr_library *lib, const struct ckr_program *p,
 
 	if (!s->comm)
 		return true;
-	if (s->comm->kind > CKR_OFFLOAD)
+	if (s->comm->kind > CKR_RECEIVE)
 		return false;
 	if (comm_is_host(s->comm))
 		return sane_host_transfer(p, s);
+	if (comm_is_message(s->comm))
+		return lib->nstage && !s->run && s->narg == 1 && arg[0] >= 0
+		       && tensor_is_dense(&p->tensor[arg[0]]);
 	return !s->run && s->comm->end >= s - p->instr
 	       && s->comm->end < p->ninstr
 	       && s->narg == 2 && arg[0] >= 0 && arg[1] >= 0
@@ -193,15 +199,47 @@ sane_blocks(const struct ckr_tensor *t)
 	       && tensor_is_dense(t);
 }
 
+/* Of the block that the tensor lies in. */
+static uint64_t
+bytes_of_block(const struct ckr_library *lib, const struct ckr_program *p,
+               const struct ckr_tensor *t)
+{
+	const struct ckr_stage *stage = lib->nstage ? &lib->stage[t->stage]
+		: NULL;
+
+	if (t->flags & CKR_SLOT)
+		return stage ? stage->slot_bytes : 0;
+	if (t->flags & CKR_RESIDENT)
+		return stage ? stage->resident_bytes : p->resident_bytes;
+	if (t->flags & CKR_HOST)
+		return p->host_bytes;
+	return stage ? stage->arena_bytes : p->arena_bytes;
+}
+
+/* An earlier tensor of another stage, of the same kind and size. */
+static bool
+sane_tie(const struct ckr_library *lib, const struct ckr_program *p,
+         const struct ckr_tensor *t)
+{
+	uint32_t i = (uint32_t)(t - p->tensor);
+	const struct ckr_tensor *of = p->tensor + t->tied - 1;
+
+	return !t->tied || (i < lib->nshared && t->tied <= i && !of->tied
+	                    && of->stage != t->stage && of->kind == t->kind
+	                    && of->dtype == t->dtype && of->rank == t->rank
+	                    && !memcmp(of->dim, t->dim, sizeof(t->dim)));
+}
+
 static bool
 sane_tensor(const struct ckr_library *lib, const struct ckr_program *p,
             const struct ckr_tensor *t)
 {
-	uint64_t room = t->flags & CKR_RESIDENT ? p->resident_bytes
-	                : t->flags & CKR_HOST ? p->host_bytes : p->arena_bytes;
+	uint64_t room = bytes_of_block(lib, p, t);
 	int64_t from, to;
 
-	if (t->rank > CKR_MAX_DIMS || t->dtype >= CKR_DTYPE_COUNT)
+	if (t->rank > CKR_MAX_DIMS || t->dtype >= CKR_DTYPE_COUNT
+	    || t->stage >= (lib->nstage ? lib->nstage : 1)
+	    || !sane_tie(lib, p, t))
 		return false;
 	if (t->offset > room || (tensor_is_blocks(t) && !sane_blocks(t)))
 		return false;
@@ -235,10 +273,101 @@ program_is_sane(const struct ckr_library *lib, const struct ckr_program *p)
 		for (uint32_t k = 0; k < p->instr[i].narg; k++) {
 			int32_t x = p->arg[p->instr[i].arg0 + k];
 
-			if (x < -1 || x >= (int64_t)p->ntensor)
+			if (x < -1 || x >= (int64_t)p->ntensor
+			    || (x >= 0 && p->tensor[x].stage
+			        != p->instr[i].stage))
 				return false;
 		}
 	return ranks_sane(lib, p);
+}
+
+/* ---- stages ---- */
+
+static bool
+stage_is_sane(const struct ckr_stage *s)
+{
+	return s->slots > 0 && s->slots <= UINT16_MAX
+	       && (!s->slot_bytes
+	           || s->arena_bytes / s->slot_bytes >= s->slots);
+}
+
+/* Turns are of instructions of one stage. */
+static bool
+turn_is_sane(const struct ckr_library *lib, const struct ckr_turn *t)
+{
+	const struct ckr_program *p = &lib->program[0];
+
+	if (t->kind > CKR_TURN_UPDATE || t->first > t->end
+	    || t->end > p->ninstr || t->stage >= lib->nstage
+	    || t->slot >= lib->stage[t->stage].slots
+	    || t->micro >= lib->grad_accum)
+		return false;
+	for (uint32_t i = t->first; i < t->end; i++)
+		if (p->instr[i].stage != t->stage)
+			return false;
+	return true;
+}
+
+/* The other side of a message, which stands once in the program; NULL: there is
+ * none. */
+static const struct ckr_instr *
+other_side(const struct ckr_program *p, const struct ckr_instr *s)
+{
+	const struct ckr_instr *other = NULL;
+
+	for (uint32_t i = 0; i < p->ninstr; i++) {
+		const struct ckr_comm *m = p->instr[i].comm;
+
+		if (!m || !comm_is_message(m) || &p->instr[i] == s
+		    || m->tag != s->comm->tag)
+			continue;
+		if (other || m->kind == s->comm->kind)
+			return NULL;
+		other = &p->instr[i];
+	}
+	return other;
+}
+
+static bool
+message_is_sane(const struct ckr_program *p, const struct ckr_instr *s,
+                uint32_t tags)
+{
+	const struct ckr_instr *other = other_side(p, s);
+	const struct ckr_tensor *x, *y;
+
+	if (!other || s->comm->tag >= tags || s->comm->peer != other->stage
+	    || other->comm->peer != s->stage || s->stage == other->stage)
+		return false;
+	x = &p->tensor[p->arg[s->arg0]];
+	y = &p->tensor[p->arg[other->arg0]];
+	return x->dtype == y->dtype && tensor_nelem(x) == tensor_nelem(y);
+}
+
+static bool
+stages_are_sane(const struct ckr_library *lib)
+{
+	const struct ckr_program *p = &lib->program[0];
+	uint32_t messages = 0;
+
+	if (!lib->nstage)
+		return !lib->nturn;
+	if (lib->nstage == 1 || lib->nstage > CKR_MAX_GROUP || !lib->stage
+	    || !lib->turn || p[1].ninstr || p[2].ninstr)
+		return false;
+	for (uint32_t i = 0; i < lib->nstage; i++)
+		if (!stage_is_sane(&lib->stage[i]))
+			return false;
+	for (uint32_t i = 0; i < lib->nturn; i++)
+		if (!turn_is_sane(lib, &lib->turn[i]))
+			return false;
+	for (uint32_t i = 0; i < p->ninstr; i++)
+		messages += p->instr[i].comm
+			&& comm_is_message(p->instr[i].comm);
+	for (uint32_t i = 0; i < p->ninstr; i++)
+		if (p->instr[i].comm && comm_is_message(p->instr[i].comm)
+		    && !message_is_sane(p, &p->instr[i], messages / 2))
+			return false;
+	return true;
 }
 
 /* ---- all ---- */
@@ -291,9 +420,13 @@ program_tables_are_sane(const struct ckr_library *lib)
 	                        || !lib->replicas
 	                        || lib->replicas % lib->zero_group))
 		return false;
+	if (lib->nstage && !lib->stage)
+		return false;
 	for (int i = 0; i < CKR_PROGRAMS; i++)
 		if ((i == 0 || p[i].ninstr) && !program_is_sane(lib, &p[i]))
 			return false;
+	if (!stages_are_sane(lib))
+		return false;
 	for (uint32_t i = 0; i < lib->nadapter; i++)
 		if (!is_matrix_param(lib, lib->adapter[i].weight)
 		    || !is_matrix_param(lib, lib->adapter[i].a)

@@ -53,6 +53,7 @@ program_last_output(const struct ckr_program *p)
 struct reach_piece {
 	uint64_t from, to;
 	int32_t first, last;
+	uint32_t stage;
 };
 
 /* A tensor in memory that is in use is a view of it or overwrites it. */
@@ -60,7 +61,8 @@ static struct reach_piece *
 find_piece(struct reach_piece *v, size_t n, const struct reach_piece *in)
 {
 	for (size_t i = 0; i < n; i++)
-		if (v[i].from <= in->from && in->to <= v[i].to
+		if (v[i].stage == in->stage
+		    && v[i].from <= in->from && in->to <= v[i].to
 		    && v[i].first < in->first && in->first <= v[i].last)
 			return &v[i];
 	return NULL;
@@ -76,7 +78,7 @@ list_pieces(const struct ckr_program *p, struct reach_piece *v)
 	for (uint32_t i = 0; i < p->ntensor; i++) {
 		const struct ckr_tensor *t = &p->tensor[i];
 		struct reach_piece x = { .first = program_made(p, i),
-			.last = t->last };
+			.last = t->last, .stage = t->stage };
 		struct reach_piece *of;
 		int64_t from, to;
 
@@ -99,12 +101,13 @@ list_pieces(const struct ckr_program *p, struct reach_piece *v)
 }
 
 static uint64_t
-live_bytes(const struct reach_piece *v, size_t n, int32_t step)
+live_bytes(const struct reach_piece *v, size_t n, int32_t step, uint32_t stage)
 {
 	uint64_t sum = 0;
 
 	for (size_t i = 0; i < n; i++)
-		if (v[i].first <= step && step <= v[i].last)
+		if (v[i].stage == stage && v[i].first <= step
+		    && step <= v[i].last)
 			sum += v[i].to - v[i].from;
 	return sum;
 }
@@ -117,7 +120,7 @@ program_live_bytes(const struct ckr_program *p)
 	size_t n = v ? list_pieces(p, v) : 0;
 
 	for (uint32_t i = 0; v && live && i < p->ninstr; i++)
-		live[i] = live_bytes(v, n, (int32_t)i);
+		live[i] = live_bytes(v, n, (int32_t)i, p->instr[i].stage);
 	if (!v) {
 		free(live);
 		live = NULL;

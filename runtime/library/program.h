@@ -19,8 +19,8 @@ uint32_t program_commit(const struct ckr_program *);
 /* The instruction after which all outputs and the loss are computed, though
  * perhaps still being transferred; -1: there are none. */
 int32_t program_last_output(const struct ckr_program *);
-/* [ninstr]: live bytes of the arena in each instruction, by the plan.  Caller
- * frees; NULL: no memory. */
+/* [ninstr]: live bytes of the arena in each instruction, by the plan, of the
+ * micro-batch that its turn is for.  Caller frees; NULL: no memory. */
 uint64_t *program_live_bytes(const struct ckr_program *);
 
 #endif

@@ -8,7 +8,8 @@
 static bool
 is_state_named(const struct ckr_tensor *t, const char *name)
 {
-	return t->kind == CKR_STATE && t->state && !strcmp(t->state, name);
+	return t->kind == CKR_STATE && t->state && !strcmp(t->state, name)
+	       && !t->tied;
 }
 
 bool
@@ -26,16 +27,17 @@ tensor_is_average(const struct ckr_tensor *t)
 bool
 tensor_is_public(const struct ckr_tensor *t)
 {
-	return t->name && (t->kind == CKR_PARAM || t->kind == CKR_BUFFER
-	                   || t->kind == CKR_INPUT
-	                   || (t->kind == CKR_STATE && !tensor_is_copy(t))
-	                   || t->flags & (CKR_OUTPUT | CKR_LOSS));
+	return t->name && !t->tied
+	       && (t->kind == CKR_PARAM || t->kind == CKR_BUFFER
+	           || t->kind == CKR_INPUT
+	           || (t->kind == CKR_STATE && !tensor_is_copy(t))
+	           || t->flags & (CKR_OUTPUT | CKR_LOSS));
 }
 
 bool
 tensor_is_weight(const struct ckr_tensor *t)
 {
-	return t->kind == CKR_PARAM || t->kind == CKR_BUFFER;
+	return (t->kind == CKR_PARAM || t->kind == CKR_BUFFER) && !t->tied;
 }
 
 bool
@@ -146,7 +148,7 @@ tensor_overlaps(const struct ckr_tensor *t, const struct ckr_tensor *u)
 {
 	int64_t from, to, lo, hi;
 
-	if ((t->flags ^ u->flags) & CKR_HOST)
+	if ((t->flags ^ u->flags) & CKR_HOST || t->stage != u->stage)
 		return false;
 	tensor_reach(t, &from, &to);
 	tensor_reach(u, &lo, &hi);

@@ -6,7 +6,8 @@
 
 #include "runtime/ckr_abi.h"
 
-/* Whether ckr.h shows it to users; whether files of weights hold it; whether it
+/* None of these is true of a tensor that is tied to another.
+ * Whether ckr.h shows it to users; whether files of weights hold it; whether it
  * is a 16-bit copy of a parameter, which files do not hold; whether it is the
  * moving average of a parameter. */
 bool tensor_is_public(const struct ckr_tensor *);

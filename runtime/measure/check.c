@@ -18,7 +18,7 @@
 struct traced_run {
 	struct measure *c;
 	const struct ckr_program *p;
-	const struct loaded_program *b;
+	struct loaded_program *b;
 	struct observer observer;
 	uint64_t *hash;                 /* of tensor i; 0: not seen */
 	struct drift *drift;            /* gradients; NULL: bits are equal */
@@ -36,9 +36,11 @@ hash_tensor(struct traced_run *s, uint32_t i)
 	void *dense = direct ? NULL : malloc(n + 1);
 	ckr_status status = direct || dense ? CKR_OK : err_no_memory(w->err);
 
-	for (uint32_t r = 0; r < w->count && status == CKR_OK; r++) {
+	FOR_STAGE (r, w, t->stage) {
 		const void *at = world_at(w, s->b, r, t);
 
+		if (status != CKR_OK)
+			break;
 		if (dense)
 			status = world_pull(w, t, at, dense);
 		h = mem_hash(h, dense ? dense : at, n);
@@ -78,7 +80,7 @@ note_ready(void *user, const struct loaded_program *b, uint32_t step)
 }
 
 static ckr_status
-run_new(struct traced_run *s, struct measure *c, const struct loaded_program *b,
+run_new(struct traced_run *s, struct measure *c, struct loaded_program *b,
         bool rounds)
 {
 	*s = (struct traced_run){ .c = c, .p = b->p, .b = b,

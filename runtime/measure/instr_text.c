@@ -28,6 +28,9 @@ instr_sent(const struct world *w, uint32_t i)
 	const struct ckr_comm *comm = p->instr[i].comm;
 	const int32_t *arg = p->arg + p->instr[i].arg0;
 
+	if (comm && comm_is_message(comm))
+		return comm->kind == CKR_SEND
+		       ? (double)p->tensor[arg[0]].nbytes : 0;
 	return comm && !comm_is_host(comm)
 	       ? comm_sent(comm, instr_ranks(w, i), &p->tensor[arg[0]],
 	                   &p->tensor[arg[1]]) : 0;

@@ -8,6 +8,7 @@
 #include <string.h>
 
 enum { TRACED_STEPS = 3 };
+#define NO_EVENT UINT32_MAX
 
 struct event {
 	uint32_t step;                  /* of the program */
@@ -44,6 +45,28 @@ trace_drop(struct measure *c)
 	c->trace = NULL;
 }
 
+/* As many events in all processes: stages take different turns. */
+static ckr_status
+equal_counts(struct measure *c, size_t *n)
+{
+	struct pg_task task = { .op = "gathering a trace", .patient = true };
+	struct trace *t = c->trace;
+	struct pg_vote v = { .most = t->n };
+	struct event *all;
+	ckr_status s;
+
+	CKR_TRY(pg_agree(c->world->team, &v, &task, c->err));
+	*n = v.most;
+	all = realloc(t->event, (*n * c->world->team->size + 1) * sizeof(*all));
+	s = world_agree(c->world, all ? CKR_OK : err_no_memory(c->err),
+	                task.op);
+	if (all)
+		t->event = all;
+	for (size_t i = t->n; i < *n && s == CKR_OK; i++)
+		t->event[i] = (struct event){ .step = NO_EVENT };
+	return s;
+}
+
 /* Events of all processes, to the first one. */
 static ckr_status
 gather_events(struct measure *c)
@@ -51,7 +74,7 @@ gather_events(struct measure *c)
 	struct pg_task task = { .op = "gathering a trace", .patient = true };
 	struct process_group *team = c->world->team;
 	struct trace *t = c->trace;
-	size_t mine = t->n, most = PG_BUFFER / sizeof(*t->event);
+	size_t mine, most = PG_BUFFER / sizeof(*t->event);
 	struct event *all;
 
 	for (size_t i = 0; i < t->n; i++) {
@@ -59,11 +82,7 @@ gather_events(struct measure *c)
 		t->event[i].to -= t->start;
 	}
 	t->start = 0;
-	/* all take part in as many steps */
-	all = realloc(t->event, (mine * team->size + 1) * sizeof(*all));
-	CKR_TRY(world_agree(c->world, all ? CKR_OK : err_no_memory(c->err),
-	                    task.op));
-	t->event = all;
+	CKR_TRY(equal_counts(c, &mine));
 	for (uint32_t r = 0; r < team->size; r++)
 		for (size_t i = 0, n; i < mine; i += n) {
 			n = mine - i < most ? mine - i : most;
@@ -87,8 +106,9 @@ append_event(struct trace *t, uint32_t i, double from, double to, bool waits)
 
 	if (t->n < t->cap && t->steps)
 		t->event[t->n++] = (struct event){ i, env->micro,
-			env->replica * env->ranks + env->rank, env->step, from,
-			to, waits };
+			(t->c->lib->program[0].instr[i].stage * env->replicas
+			 + env->replica) * env->ranks + env->rank, env->step,
+			from, to, waits };
 }
 
 /* ---- the file ---- */
@@ -110,7 +130,7 @@ write_event(struct json_out *j, const struct trace *t, const struct event *e,
 {
 	const struct world *w = t->c->world;
 	const struct ckr_instr *s = &p->instr[e->step];
-	uint32_t ranks = w->tp * w->dp;
+	uint32_t ranks = w->stages * w->tp * w->dp;
 	uint32_t row = s->comm && !t->far ? ranks : e->rank;
 	double sec = e->to - e->from, far = instr_sent(w, e->step);
 	double bytes = far > 0 ? far * (t->far ? 1 : ranks) : s->bytes;
@@ -182,6 +202,73 @@ write_rank_names(struct json_out *j, uint32_t ranks, bool far)
 	}
 }
 
+/* The turn of a stage that an event is part of; NULL: of none. */
+static const struct ckr_turn *
+turn_of(const struct ckr_library *lib, const struct event *e)
+{
+	if (e->step == NO_EVENT
+	    || lib->program[0].instr[e->step].phase >= CKR_COUNT)
+		return NULL;
+	for (uint32_t i = 0; i < lib->nturn; i++) {
+		const struct ckr_turn *t = &lib->turn[i];
+
+		if (t->first <= e->step && e->step < t->end
+		    && t->micro == e->micro)
+			return t;
+	}
+	return NULL;
+}
+
+/* Events of one turn of a rank. */
+struct turn_span {
+	const struct ckr_turn *turn;    /* NULL: there are none */
+	const struct event *first, *last;
+};
+
+static void
+write_turn(struct json_out *j, const struct trace *t, const struct turn_span *s)
+{
+	static const char *const what[] = { "forward", "backward", "norm",
+		                            "update" };
+
+	if (!s->turn)
+		return;
+	open_event(j, what[s->turn->kind], "X");
+	json_text(j, "cat", "turn");
+	json_int(j, "tid", s->first->rank + 1);
+	json_print(j, "ts", "%.3f", (s->first->from - t->start) * 1e6);
+	json_print(j, "dur", "%.3f", (s->last->to - s->first->from) * 1e6);
+	json_open(j, "args", '{', JSON_TIGHT);
+	json_int(j, "step", (int64_t)s->first->train_step + 1);
+	json_int(j, "micro", s->turn->micro);
+	json_int(j, "slot", s->turn->slot);
+	json_close(j);
+	json_close(j);
+}
+
+/* Those of a rank, in its row. */
+static void
+write_turns(struct json_out *j, const struct trace *t, uint32_t rank)
+{
+	struct turn_span span = { .turn = NULL };
+
+	for (size_t i = 0; i < t->n; i++) {
+		const struct event *e = &t->event[i];
+		const struct ckr_turn *turn = e->rank == rank
+			? turn_of(t->c->lib, e) : NULL;
+
+		if (!turn)
+			continue;
+		if (turn != span.turn
+		    || e->train_step != span.last->train_step) {
+			write_turn(j, t, &span);
+			span = (struct turn_span){ turn, e, e };
+		}
+		span.last = e;
+	}
+	write_turn(j, t, &span);
+}
+
 static ckr_status
 print_events(FILE *f, void *ctx)
 {
@@ -189,14 +276,19 @@ print_events(FILE *f, void *ctx)
 	const struct ckr_program *p = &c->lib->program[0];
 	const struct trace *t = c->trace;
 	const uint64_t *live = t->live;
+	uint32_t ranks = c->world->stages * c->world->tp * c->world->dp;
 	struct json_out json = { .f = f, .tight = true }, *j = &json;
 
 	json_open(j, NULL, '{', JSON_TIGHT);
 	json_text(j, "displayTimeUnit", "ms");
 	json_open(j, "traceEvents", '[', JSON_LINES);
 	for (size_t i = 0; i < t->n; i++)
-		write_event(j, t, &t->event[i], p, live[t->event[i].step]);
-	write_rank_names(j, c->world->tp * c->world->dp, t->far);
+		if (t->event[i].step != NO_EVENT)
+			write_event(j, t, &t->event[i], p,
+			            live[t->event[i].step]);
+	for (uint32_t r = 0; r < ranks && c->lib->nturn; r++)
+		write_turns(j, t, r);
+	write_rank_names(j, ranks, t->far);
 	write_row_name(j, "process_name", 0, c->lib->name);
 	json_close(j);
 	json_close(j);

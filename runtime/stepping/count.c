@@ -45,9 +45,12 @@ count_open(struct stepping *c)
 	n->hash = calloc(library_micro_batches(c->lib), sizeof(*n->hash));
 	if (!n->input || !n->hash)
 		return err_no_memory(c->err);
-	for (uint32_t i = 0; i < c->lib->nshared; i++)
-		n->input[i] = p->tensor[i].kind == CKR_INPUT
+	for (uint32_t i = 0; i < c->lib->nshared; i++) {
+		uint32_t tied = p->tensor[i].tied;
+
+		n->input[tied ? tied - 1 : i] |= p->tensor[i].kind == CKR_INPUT
 			&& is_read_by_count(p, &p->tensor[i]);
+	}
 	return CKR_OK;
 }
 
@@ -150,7 +153,8 @@ count_begin_micro(struct stepping *c, const struct loaded_program *b)
 		CKR_TRY(world_scatter_inputs(c->world, c->count.pass
 		                             ? c->count.input : NULL));
 	CKR_TRY(env_send(c));
-	for (uint32_t r = 0; r < c->world->count && c->world->poison; r++)
+	for (uint32_t r = 0; r < c->world->count && c->world->poison
+	     && c->world->stages == 1; r++)
 		if (b->arena[r].p)
 			c->device->call->fill(c->device, b->arena[r].p, 0xff,
 			                      b->arena[r].size);

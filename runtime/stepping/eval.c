@@ -11,7 +11,7 @@ upload_constants(struct stepping *c, const struct loaded_program *b)
 		const struct ckr_tensor *t = &b->p->tensor[i];
 
 		if (t->kind == CKR_CONSTANT)
-			FOR_RANKS (r, c->world)
+			FOR_STAGE (r, c->world, t->stage)
 				c->device->call->copy_h2d(c->device,
 					world_at(c->world, b, r, t),
 					c->lib->constants + t->data,
@@ -49,7 +49,7 @@ run_forward(struct stepping *c, const struct loaded_program *b, int32_t end,
 		c->outputs = b;
 	if (loss)
 		*loss = loss_read(c, b);
-	return s;
+	return loss && s == CKR_OK ? loss_share(c, loss) : s;
 }
 
 /* Run program[2].  A library without one runs program[0] until the loss and all

@@ -175,7 +175,7 @@ static bool
 is_tensor_finite(struct stepping *c, const struct loaded_program *b,
                  const struct ckr_tensor *t, double *x)
 {
-	FOR_RANKS (r, c->world) {
+	FOR_STAGE (r, c->world, t->stage) {
 		const char *p = first_byte(t, world_at(c->world, b, r, t));
 
 		if (p && c->device->deferred)
@@ -199,7 +199,7 @@ check_shared_tensor(struct stepping *c, const struct ckr_tensor *t, bool *good,
 		*good = is_tensor_finite(c, b, t, x);
 		return CKR_OK;
 	}
-	FOR_RANKS (r, c->world)
+	FOR_STAGE (r, c->world, t->stage)
 		CKR_TRY(check_in_host(c, t, world_at(c->world, b, r, t), good,
 		                      x));
 	return CKR_OK;
@@ -283,8 +283,12 @@ copy_saved(struct stepping *c, unsigned char *copy, bool back)
 	for (uint32_t k = 0; k < f->nsaved * c->world->count; k++) {
 		uint32_t i = f->saved[k % f->nsaved];
 		const struct ckr_tensor *t = &c->lib->program[0].tensor[i];
-		void *at = world_plan_at(c->world, k / f->nsaved, t);
+		uint32_t r = k / f->nsaved;
+		void *at;
 
+		if (world_stage(c->world, r) != t->stage)
+			continue;
+		at = world_plan_at(c->world, r, t);
 		if (back)
 			c->device->call->copy_h2d(c->device, at, copy,
 			                          t->nbytes);
@@ -386,15 +390,21 @@ ckr_status
 finite_check_grads(struct stepping *c, const struct loaded_program *b,
                    uint32_t step)
 {
+	return must_check_grads(c, b->p, step)
+	       ? finite_check_waiting_grads(c, b, step) : CKR_OK;
+}
+
+ckr_status
+finite_check_waiting_grads(struct stepping *c, const struct loaded_program *b,
+                           uint32_t step)
+{
 	const struct ckr_program *p = b->p;
 	double x;
 
-	if (c->finite.off || !must_check_grads(c, p, step))
-		return CKR_OK;
 	for (uint32_t i = 0; i < p->ntensor; i++) {
 		const struct ckr_tensor *t = &p->tensor[i];
 
-		if (is_pending_grad(p, t, step)
+		if (!c->finite.off && is_pending_grad(p, t, step)
 		    && !is_tensor_finite(c, b, t, &x))
 			return report_bad_gradient(c, p->tensor[t->param].name,
 			                           x);

@@ -170,6 +170,8 @@ hyper_group(const struct stepping *c, const struct ckr_program *p, uint32_t i)
 			of = p->tensor[at].kind == CKR_PARAM ? at
 			     : p->tensor[at].param;
 	}
+	if (of >= 0 && p->tensor[of].tied)
+		of = (int32_t)p->tensor[of].tied - 1;
 	return of < 0 ? (struct ckr_param_group){ 1, -1 } : group[of];
 }
 

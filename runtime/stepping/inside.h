@@ -196,6 +196,8 @@ void norm_after(struct stepping *, const struct loaded_program *, uint32_t i);
 
 /* ---- loss.c ---- */
 
+/* In a run of several processes: the number that the last stage has. */
+ckr_status loss_share(struct stepping *, double *);
 /* The loss, NaN if there is none; that of a step from the sum over its
  * micro-batches; store it in the loss tensor. */
 double loss_read(struct stepping *, const struct loaded_program *);
@@ -220,6 +222,11 @@ ckr_status finite_check_loss(struct stepping *, const struct loaded_program *,
                              uint32_t i);
 ckr_status finite_check_grads(struct stepping *, const struct loaded_program *,
                               uint32_t i);
+/* The same of gradients that wait before instruction i for updates, whether or
+ * not it is the first one. */
+ckr_status finite_check_waiting_grads(struct stepping *,
+                                      const struct loaded_program *,
+                                      uint32_t i);
 
 /* ---- hyper.c ---- */
 

@@ -34,12 +34,29 @@ fault_of_instr(struct stepping *c, const struct ckr_instr *s)
 	               s->op, why, value);
 }
 
+/* The range of bytes of rank r's arena that a tensor of its stage lies in. */
+static void
+reach_in_arena(const struct world *w, const struct loaded_program *b,
+               uint32_t r, const struct ckr_tensor *t, int64_t *from,
+               int64_t *to)
+{
+	uint64_t slot = t->flags & CKR_SLOT
+		? b->slot[r] * w->lib->stage[t->stage].slot_bytes : 0;
+
+	tensor_reach(t, from, to);
+	*from += (int64_t)slot;
+	*to += (int64_t)slot;
+}
+
 /* CKR_POISON: NaN in every byte of the arena that no tensor needs after step
  * s: of tensors that die here, minus those that live on.  What no node reads
  * stays for those who observe the step. */
 static void
-poison_dead_bytes(const struct ckr_program *p, struct block *arena, uint32_t s)
+poison_dead_bytes(const struct world *w, const struct loaded_program *b,
+                  uint32_t r, uint32_t s)
 {
+	const struct ckr_program *p = b->p;
+
 	for (uint32_t i = 0; i < p->ntensor; i++) {
 		const struct ckr_tensor *t = &p->tensor[i];
 		int64_t from, to, lo, hi;
@@ -48,7 +65,7 @@ poison_dead_bytes(const struct ckr_program *p, struct block *arena, uint32_t s)
 		if (t->flags & (CKR_RESIDENT | CKR_HOST | CKR_OUTPUT | CKR_LOSS)
 		    || t->last != (int32_t)s || t->ready == (int32_t)s)
 			continue;
-		tensor_reach(t, &from, &to);
+		reach_in_arena(w, b, r, t, &from, &to);
 		keep = from < to ? calloc(1, (size_t)(to - from)) : NULL;
 		if (!keep)
 			continue;
@@ -56,20 +73,20 @@ poison_dead_bytes(const struct ckr_program *p, struct block *arena, uint32_t s)
 			const struct ckr_tensor *u = &p->tensor[k];
 
 			if (u->flags & (CKR_RESIDENT | CKR_HOST)
-			    || u->ready > (int32_t)s
+			    || u->stage != t->stage || u->ready > (int32_t)s
 			    || (u->last <= (int32_t)s
 			        && !(u->flags & (CKR_OUTPUT | CKR_LOSS))))
 				continue;
-			tensor_reach(u, &lo, &hi);
+			reach_in_arena(w, b, r, u, &lo, &hi);
 			lo = lo > from ? lo : from;
 			hi = hi < to ? hi : to;
 			if (lo < hi)
 				memset(keep + (lo - from), 1,
 				       (size_t)(hi - lo));
 		}
-		for (int64_t b = from; b < to; b++)
-			if (!keep[b - from])
-				arena->p[b] = 0xff;
+		for (int64_t k = from; k < to; k++)
+			if (!keep[k - from])
+				b->arena[r].p[k] = 0xff;
 		free(keep);
 	}
 }
@@ -119,8 +136,12 @@ instr_run(struct stepping *c, const struct loaded_program *b, uint32_t i)
 	const struct ckr_instr *s = &b->p->instr[i];
 	bool computes = s->run && c->deferred.status == CKR_OK;
 
+	if (!world_has_stage(c->world, s->stage))
+		return CKR_OK;
 	c->env.group = hyper_group(c, b->p, i);
-	for (uint32_t r = 0; r < c->world->count && computes; r++) {
+	FOR_STAGE (r, c->world, s->stage) {
+		if (!computes)
+			break;
 		env_select_rank(c, r);
 		CKR_TRY(run_timed(c, b, i, r, false));
 		if (c->env.fault)
@@ -130,9 +151,9 @@ instr_run(struct stepping *c, const struct loaded_program *b, uint32_t i)
 	if (s->comm)
 		CKR_TRY(run_timed(c, b, i, 0, true));
 	CKR_TRY(world_end_transfers(c->world, i));
-	for (uint32_t r = 0; r < c->world->count && c->world->poison
-	     && c->device->addressable; r++)
-		poison_dead_bytes(b->p, &b->arena[r], i);
+	FOR_STAGE (r, c->world, s->stage)
+		if (c->world->poison && c->device->addressable)
+			poison_dead_bytes(c->world, b, r, i);
 	return CKR_OK;
 }
 

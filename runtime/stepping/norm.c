@@ -17,6 +17,7 @@ norm_open(struct stepping *c)
 		const struct ckr_tensor *t = &p->tensor[i];
 
 		if (t->ready >= 0 && t->dtype == CKR_F32 && tensor_nelem(t) == 1
+		    && world_has_stage(c->world, t->stage)
 		    && !strcmp(p->instr[t->ready].op, "grad_norm"))
 			c->norm.tensor = t;
 	}
@@ -37,7 +38,8 @@ norm_after(struct stepping *c, const struct loaded_program *b, uint32_t step)
 	if (t && b->p == &c->lib->program[0] && t->ready == (int32_t)step
 	    && c->env.clip > 0)
 		c->norm.value = world_number(c->world, t,
-		                             world_at(c->world, b, 0, t));
+		                             world_at(c->world, b,
+			world_first_of(c->world, t->stage), t));
 }
 
 ckr_status

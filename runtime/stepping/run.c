@@ -67,17 +67,17 @@ tell_observers(struct stepping *c, const struct loaded_program *b, uint32_t i)
 	return CKR_OK;
 }
 
+/* Instructions first .. end - 1 for this micro-batch. */
 static ckr_status
-run_micro(struct stepping *c, const struct loaded_program *b)
+run_instrs(struct stepping *c, const struct loaded_program *b, uint32_t first,
+           uint32_t end)
 {
 	const struct ckr_program *p = b->p;
 	bool last = stepping_is_last(c);
-	uint32_t end = last ? p->ninstr : p->update;
 	uint32_t commit = program_commit(p);
 	ckr_status s;
 
-	CKR_TRY(count_begin_micro(c, b));
-	for (uint32_t i = 0; i < end; i++) {
+	for (uint32_t i = first; i < end; i++) {
 		if (i == commit)
 			CKR_TRY(instr_defer(c, instr_check_faults(c, b, i), i));
 		if (is_skipped_in_micro(p, i, last)) {
@@ -95,14 +95,106 @@ run_micro(struct stepping *c, const struct loaded_program *b)
 		s = prefer_fault(c, b, i, finite_check_grads(c, b, i + 1));
 		CKR_TRY(instr_defer(c, s, i));
 		/* nothing is updated that one of them would not */
-		if (last && i + 1 == p->apply)
+		if (last && i + 1 == p->apply && !c->lib->nstage)
 			CKR_TRY(instr_agree(c));
 	}
 	return instr_check_faults(c, b, end);
 }
 
+static ckr_status
+run_micro(struct stepping *c, const struct loaded_program *b, double *sum)
+{
+	uint32_t end = stepping_is_last(c) ? b->p->ninstr : b->p->update;
+	ckr_status s = instr_defer(c, count_feed(c, c->env.micro), 0);
+
+	if (s == CKR_OK)
+		s = count_begin_micro(c, b);
+	if (s == CKR_OK)
+		s = run_instrs(c, b, 0, end);
+	if (s == CKR_OK || s == CKR_ENAN)
+		*sum += loss_read(c, b);
+	return s;
+}
+
+static bool
+has_loss(const struct loaded_program *b, const struct ckr_turn *t)
+{
+	int32_t ready = b->p->loss < 0 ? -1 : b->p->tensor[b->p->loss].ready;
+
+	return ready >= (int32_t)t->first && ready < (int32_t)t->end;
+}
+
+/* When all gradients here are complete: nothing is updated that another process
+ * would not. */
+static ckr_status
+agree_on_updates(struct stepping *c, const struct loaded_program *b)
+{
+	uint32_t i = b->p->apply;
+	ckr_status s = finite_check_waiting_grads(c, b, i);
+
+	c->env.micro = c->env.nmicro - 1;
+	CKR_TRY(instr_defer(c, prefer_fault(c, b, i - 1, s), i));
+	return instr_agree(c);
+}
+
+/* A turn of a stage whose ranks live here.  Its inputs are set again: those of
+ * other micro-batches have been set since. */
+static ckr_status
+run_turn(struct stepping *c, struct loaded_program *b, const struct ckr_turn *t,
+         double *sum)
+{
+	ckr_status s;
+
+	c->env.micro = t->micro;
+	world_take_slot(c->world, b, t->stage, t->slot);
+	s = instr_defer(c, count_feed(c, t->micro), t->first);
+	if (s == CKR_OK)
+		s = count_begin_micro(c, b);
+	if (s == CKR_OK)
+		s = run_instrs(c, b, t->first, t->end);
+	if (s == CKR_OK)
+		s = world_finish_exchanges(c->world);
+	if (has_loss(b, t) && (s == CKR_OK || s == CKR_ENAN))
+		*sum += loss_read(c, b);
+	return s;
+}
+
+/* The turns of the stages that live here. */
+static ckr_status
+run_turns(struct stepping *c, struct loaded_program *b, double *sum)
+{
+	ckr_status s = CKR_OK;
+	bool agreed = false;
+
+	for (uint32_t i = 0; i < c->lib->nturn && s == CKR_OK; i++) {
+		const struct ckr_turn *t = &c->lib->turn[i];
+
+		if (!world_has_stage(c->world, t->stage))
+			continue;
+		if (!agreed && t->kind == CKR_TURN_UPDATE) {
+			s = agree_on_updates(c, b);
+			agreed = true;
+		}
+		if (s == CKR_OK)
+			s = run_turn(c, b, t, sum);
+	}
+	return s == CKR_OK && !agreed ? agree_on_updates(c, b) : s;
+}
+
+static ckr_status
+run_micros(struct stepping *c, struct loaded_program *b, double *sum)
+{
+	ckr_status s = CKR_OK;
+
+	for (uint32_t m = 0; m < c->env.nmicro && s == CKR_OK; m++) {
+		c->env.micro = m;
+		s = run_micro(c, b, sum);
+	}
+	return s;
+}
+
 ckr_status
-stepping_run(struct stepping *c, const struct loaded_program *b, double *loss)
+stepping_run(struct stepping *c, struct loaded_program *b, double *loss)
 {
 	double sum = 0;
 	int was = instr_enter(c);
@@ -114,20 +206,20 @@ stepping_run(struct stepping *c, const struct loaded_program *b, double *loss)
 	c->finite.nonfinite = c->finite.overflow = false;
 	finite_save(c, c->finite.snapshot);
 	s = run_count_passes(c, b);
-	for (uint32_t m = 0; m < c->env.nmicro && s == CKR_OK; m++) {
-		c->env.micro = m;
-		s = instr_defer(c, count_feed(c, m), 0);
-		if (s == CKR_OK)
-			s = run_micro(c, b);
-		if (s == CKR_OK || s == CKR_ENAN)
-			sum += loss_read(c, b);
-	}
+	if (s == CKR_OK)
+		s = c->lib->nstage ? run_turns(c, b, &sum)
+		    : run_micros(c, b, &sum);
 	if (s == CKR_OK)
 		s = instr_agree(c);
 	if (s != CKR_OK) {
 		world_drop_transfers(c->world);
 		finite_restore(c, c->finite.snapshot);
 		c->norm.value = NAN;
+	}
+	if (s == CKR_OK || s == CKR_ENAN) {
+		ckr_status shared = loss_share(c, &sum);
+
+		s = shared == CKR_OK ? s : shared;
 	}
 	if (s == CKR_OK)
 		loss_show(c, b, loss_of_sum(c, sum));

@@ -90,7 +90,7 @@ ckr_status stepping_prepare(struct stepping *, const struct ckr_hyper *);
 void stepping_announce(struct stepping *);
 /* Run all its micro-batches.  After CKR_ENAN parameters, state and buffers are
  * what they were. */
-ckr_status stepping_run(struct stepping *, const struct loaded_program *,
+ckr_status stepping_run(struct stepping *, struct loaded_program *,
                         double *loss);
 /* Whether it overflowed and is to be repeated; halves the loss scale if so. */
 bool stepping_again(struct stepping *);

@@ -139,8 +139,9 @@ world_make_copies(struct world *w)
 		               * (sizeof *dense + sizeof(uint16_t)) + 1);
 		if (!dense)
 			return err_no_memory(w->err);
-		for (uint32_t r = 0; r < w->count && s == CKR_OK; r++)
-			s = make_copy(w, &t[i], r, dense);
+		FOR_STAGE (r, w, t[i].stage)
+			if (s == CKR_OK)
+				s = make_copy(w, &t[i], r, dense);
 		free(dense);
 		CKR_TRY(s);
 	}

@@ -19,6 +19,7 @@ struct gather {
 	 * and their offset in the group's buffer. */
 	enum comm_group holders;
 	uint32_t owners, mine;
+	uint32_t first_owner;           /* that may hold one */
 	int *nbytes, *place;
 	struct chunked_comm group;      /* collectives of the replica */
 };
@@ -44,8 +45,9 @@ find_owners(struct gather *f)
 
 	f->sharding = world_sharding(w, f->t);
 	f->holders = all ? COMM_ALL : COMM_TP;
-	f->owners = all ? w->tp * w->dp : w->tp;
+	f->owners = all ? w->stages * w->tp * w->dp : w->tp;
 	f->mine = all ? w->first : world_rank(w, 0);
+	f->first_owner = all ? f->t->stage * w->tp * w->dp : 0;
 	f->nbytes = calloc(2 * (size_t)f->owners, sizeof(*f->nbytes));
 	if (!f->nbytes)
 		return err_no_memory(w->err);
@@ -76,8 +78,10 @@ gather_begin(struct gather *f, struct world *w, const struct loaded_program *b,
 	f->local = whole_open_local(w, b, t);
 	if (!f->local)
 		return err_no_memory(w->err);
-	for (uint32_t r = 0; !world_is_direct(w, t) && r < w->count; r++)
-		CKR_TRY(world_pull(w, t, world_at(w, b, r, t), f->local[r]));
+	FOR_STAGE (r, w, t->stage)
+		if (!world_is_direct(w, t))
+			CKR_TRY(world_pull(w, t, world_at(w, b, r, t),
+			                   f->local[r]));
 	return CKR_OK;
 }
 
@@ -102,7 +106,8 @@ for_runs(struct gather *f, uint32_t first, uint64_t at, uint64_t n, char *out)
 	for (uint64_t i = f->run; i < f->sharding.nrun; i++) {
 		struct shard_run u = sharding_run(&f->sharding, i);
 		uint64_t lo, k = shard_run_part(&u, at, n, &lo) * size;
-		uint32_t owner = u.replica * f->w->tp + u.rank;
+		uint32_t owner = f->first_owner + u.replica * f->w->tp
+			+ u.rank;
 		uint64_t from = (u.local + lo - u.whole) * size;
 
 		if (u.whole >= at + n)
@@ -112,7 +117,8 @@ for_runs(struct gather *f, uint32_t first, uint64_t at, uint64_t n, char *out)
 		if (k && out)
 			memcpy(out + (lo - at) * size, team
 			       ? team->in + f->place[owner] + f->nbytes[owner]
-			       : f->local[first + owner] + from, k);
+			       : f->local[first + owner - f->first_owner]
+			       + from, k);
 		else if (k && owner == f->mine)
 			memcpy(team->out + f->nbytes[owner],
 			       f->local[0] + from, k);
@@ -174,6 +180,24 @@ gather_from_replica(struct gather *f, uint32_t first, uint64_t at, uint64_t n,
 	return CKR_OK;
 }
 
+/* The same in all processes, by the one whose rank is `rank` of its stage. */
+static ckr_status
+share_gathered(struct gather *f, uint32_t rank, uint64_t at, uint64_t n,
+               char *out)
+{
+	struct world *w = f->w;
+	bool all = f->holders == COMM_ALL && f->sharding.nrun;
+	ckr_status s = CKR_OK;
+
+	if (all || world_has_stage(w, f->t->stage))
+		s = gather_from_replica(f, 0, at, n, out);
+	if (s != CKR_OK || all)
+		return s;
+	return pg_broadcast(w->team, f->t->stage * w->tp * w->dp + rank, out,
+	                    (int)(n * tensor_elem_bytes(f->t)), &f->group.task,
+	                    w->err);
+}
+
 /* Elements at .. at + n - 1 of the whole tensor, in all processes.  Ranges come
  * in order; n <= most. */
 static ckr_status
@@ -181,9 +205,12 @@ gather_next(struct gather *f, uint64_t at, uint64_t n, char *out)
 {
 	uint64_t size = tensor_elem_bytes(f->t);
 	struct world *w = f->w;
+	uint32_t first = world_first_of(w, f->t->stage);
 
+	if (!f->batch.nrun && w->team && w->stages > 1)
+		return share_gathered(f, 0, at, n, out);
 	if (!f->batch.nrun)
-		return gather_from_replica(f, 0, at, n, out);
+		return gather_from_replica(f, first, at, n, out);
 	for (uint64_t i = 0; i < f->batch.nrun; i++) {
 		struct shard_run u = sharding_run(&f->batch, i);
 		uint64_t lo, k = shard_run_part(&u, at, n, &lo);
@@ -195,14 +222,16 @@ gather_next(struct gather *f, uint64_t at, uint64_t n, char *out)
 		if (!w->team) {
 			/* its runs begin anew */
 			f->run = 0;
-			CKR_TRY(gather_from_replica(f, u.rank * w->tp, from, k,
-			                            to));
+			CKR_TRY(gather_from_replica(f, first + u.rank * w->tp,
+			                            from, k, to));
 			continue;
 		}
-		if (u.rank == world_replica(w, 0))
+		if (u.rank == world_replica(w, 0)
+		    && world_has_stage(w, f->t->stage))
 			CKR_TRY(gather_from_replica(f, 0, from, k, to));
-		CKR_TRY(pg_broadcast(w->team, u.rank * w->tp, to,
-		                     (int)(k * size), &f->group.task, w->err));
+		CKR_TRY(pg_broadcast(w->team, (f->t->stage * w->dp + u.rank)
+		                     * w->tp, to, (int)(k * size),
+		                     &f->group.task, w->err));
 	}
 	return CKR_OK;
 }
@@ -244,7 +273,8 @@ world_gather(struct world *w, const struct loaded_program *b,
 	}
 	if (!w->team && !t->placement && !t->shard_of
 	    && !whole_has_batches(w, t))
-		return world_pull(w, t, world_at(w, b, 0, t), dense);
+		return world_pull(w, t, world_at(w, b,
+			world_first_of(w, t->stage), t), dense);
 	s = gather_begin(&f, w, b, t);
 	for (uint64_t at = 0, n; s == CKR_OK && at < f.nelem; at += n) {
 		n = f.nelem - at < f.most ? f.nelem - at : f.most;

@@ -11,7 +11,7 @@ static bool
 is_in_place(const struct world *w, const struct ckr_tensor *t)
 {
 	return w->device->addressable && !whole_has_batches(w, t)
-	       && w->count <= w->tp;
+	       && w->count <= w->tp && w->stages == 1;
 }
 
 ckr_status
@@ -23,13 +23,14 @@ inputs_open(struct world *w)
 	m->input_set = calloc(w->lib->nshared + 1, sizeof(*m->input_set));
 	if (!m->input_set)
 		return err_no_memory(w->err);
-	if (w->dp == 1 && w->device->addressable)
+	if (w->dp == 1 && w->stages == 1 && w->device->addressable)
 		return CKR_OK;
 	m->whole = calloc(w->lib->nshared + 1, sizeof(*m->whole));
 	if (!m->whole)
 		return err_no_memory(w->err);
 	for (uint32_t i = 0; i < w->lib->nshared; i++) {
-		if (t[i].kind != CKR_INPUT || is_in_place(w, &t[i]))
+		if (t[i].kind != CKR_INPUT || t[i].tied
+		    || is_in_place(w, &t[i]))
 			continue;
 		m->whole[i] = device_alloc_pinned(w->device, world_whole(w,
 			&t[i]).nbytes);
@@ -131,9 +132,14 @@ world_scatter_inputs(struct world *w, const unsigned char *only)
 	void **whole = w->memory->whole;
 
 	for (uint32_t i = 0; i < w->lib->nshared && whole; i++)
-		FOR_RANKS (r, w)
-			if (whole[i] && place_first_rank(w, r) == r
+		FOR_RANKS (r, w) {
+			const struct ckr_tensor *here = whole[i]
+				? world_tied(w, &t[i], world_stage(w, r))
+				: NULL;
+
+			if (here && place_first_rank(w, r) == r
 			    && (!only || only[i]))
-				CKR_TRY(scatter_input(w, &t[i], r, whole[i]));
+				CKR_TRY(scatter_input(w, here, r, whole[i]));
+		}
 	return CKR_OK;
 }

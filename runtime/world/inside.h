@@ -19,7 +19,12 @@ struct memory {
 	void **whole;                   /* [nshared]: inputs of all replicas;
 	                                 * NULL: the tensor is the whole */
 	struct nccl_transport *nccl;    /* between GPUs; NULL: there are none */
-	struct transfers *transfers;    /* between ranks */
+	struct transfers *transfers;    /* between ranks of a stage */
+	struct stage_messages *messages; /* between stages; NULL: there is one
+	                                 */
+	uint32_t arrived;               /* stages that have come to a collective
+	                                 * of all, which the first one has
+	                                 * carried out */
 	struct offload *offload;        /* host blocks of all local ranks, one
 	                                 * after the other; NULL: none */
 	uint64_t host_bytes;            /* of one rank */

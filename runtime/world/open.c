@@ -1,5 +1,6 @@
 /* Opening: the processes of a run, its ranks, their device and memory. */
 #include "runtime/device/nccl_transport.h"
+#include "runtime/ranks/stage_messages.h"
 #include "runtime/support/env.h"
 #include "runtime/world/inside.h"
 
@@ -24,41 +25,60 @@ world_join(struct world *w, double timeout, struct err *e)
 	return pg_open(&w->team, timeout > 0 ? timeout : TIMEOUT, e);
 }
 
+/* Replicas are of as many ranks as there are per stage and stage. */
+static ckr_status
+refuse_ranks(struct world *w, const char *so, uint32_t ranks, uint32_t each)
+{
+	if (w->stages > 1)
+		return err_set(w->err, CKR_EARG, "%s: a pipeline of %u stages "
+		               "of %u ranks each: expected a multiple of %u "
+		               "ranks, found %u", so, w->stages,
+		               each / w->stages, each, ranks);
+	return err_set(w->err, CKR_EARG, "%s: a replica is sharded over %u "
+	               "ranks: expected a multiple of %u ranks, found %u", so,
+	               each, each, ranks);
+}
+
 /* How many replicas there are of how many ranks; 0 ranks: as few as there can
  * be.  All of them live here. */
 static ckr_status
 choose_ranks(struct world *w, const char *so, uint32_t ranks)
 {
 	const struct ckr_library *lib = w->lib;
-	uint32_t tp = lib->ranks > 1 ? lib->ranks : 1;
+	uint32_t each = lib->ranks > 1 ? lib->ranks : 1, tp = each;
 	bool fixed = lib->replicas && lib->replicas != CKR_ANY_REPLICAS;
 	uint32_t dp = fixed ? lib->replicas : 1;
 
-	if (ranks && ranks % tp)
-		return err_set(w->err, CKR_EARG, "%s: a replica is sharded "
-		               "over %u ranks: expected a multiple of %u "
-		               "ranks, found %u",
-		               so, tp, tp, ranks);
+	w->stages = lib->nstage ? lib->nstage : 1;
+	if (w->stages > 1 && w->team && lib->arch)
+		return err_set(w->err, CKR_EUNSUPPORTED, "%s: a pipeline on "
+		               "GPUs runs on the ranks of one process: "
+		               "expected ckrun --ranks %u without a launcher, "
+		               "found %u processes", so, each * w->stages,
+		               w->team->size);
+	each *= w->stages;
+	if (ranks && ranks % each)
+		return refuse_ranks(w, so, ranks, each);
 	if (ranks && !fixed)
-		dp = ranks / tp;
-	if (ranks && fixed && ranks != tp * dp)
+		dp = ranks / each;
+	if (ranks && fixed && ranks != each * dp)
 		return err_set(w->err, CKR_EARG, "%s: compiled for %u "
 		               "replicas of %u ranks each: expected %u ranks, "
 		               "found %u; compile it with the same --zero "
 		               "or --ep and --dp %u%s",
-		               so, dp, tp, tp * dp, ranks, ranks / tp,
+		               so, dp, each, each * dp, ranks, ranks / each,
 		               lib->zero_group ? ", and with a --zero-group "
 		               "or --ep that divides it" : "");
 	if (dp > 1 && !lib->replicas)
 		return err_set(w->err, CKR_EARG, "%s: compiled for one "
 		               "replica (%u ranks), got %u ranks; compile it "
-		               "with ckc --dp auto", so, tp, ranks);
+		               "with ckc --dp auto", so, each, ranks);
 	if (dp > CKR_MAX_GROUP)
 		return err_set(w->err, CKR_EARG, "%s: expected at most %d "
 		               "replicas, got %u", so, CKR_MAX_GROUP, dp);
 	w->tp = tp;
 	w->dp = dp;
-	w->count = tp * dp;
+	w->count = each * dp;
 	return CKR_OK;
 }
 
@@ -154,7 +174,7 @@ set_constants(struct world *w)
 	const struct ckr_tensor *t = w->lib->program[0].tensor;
 
 	for (uint32_t i = 0; i < w->lib->nshared; i++)
-		FOR_RANKS (r, w)
+		FOR_STAGE (r, w, t[i].stage)
 			if (t[i].kind == CKR_CONSTANT)
 				w->device->call->copy_h2d(w->device,
 					world_plan_at(w, r, &t[i]),
@@ -187,6 +207,7 @@ world_close(struct world *w)
 	if (w->memory->transfers)
 		world_drop_transfers(w);
 	transfers_close(w->memory->transfers);
+	messages_close(w->memory->messages);
 	averages_free(w);
 	place_close(w);
 	inputs_close(w);

@@ -1,4 +1,5 @@
 /* Memory of the ranks that live here. */
+#include "runtime/ranks/stage_messages.h"
 #include "runtime/world/inside.h"
 
 #include <stdlib.h>
@@ -9,8 +10,18 @@ static ckr_status
 open_operands(const struct world *w, struct loaded_program *b)
 {
 	b->ptr = calloc(w->count, sizeof(*b->ptr));
-	return b->ptr && world_set_operands(w, b) ? CKR_OK
-	       : err_no_memory(w->err);
+	b->slot_ptr = calloc(w->count, sizeof(*b->slot_ptr));
+	b->slot = calloc(w->count, sizeof(*b->slot));
+	return b->ptr && b->slot_ptr && b->slot && world_set_operands(w, b)
+	       ? CKR_OK : err_no_memory(w->err);
+}
+
+/* Bytes of rank r's arena. */
+static uint64_t
+arena_bytes(const struct world *w, const struct ckr_program *p, uint32_t r)
+{
+	return w->stages > 1 ? w->lib->stage[world_stage(w, r)].arena_bytes
+	       : p->arena_bytes;
 }
 
 ckr_status
@@ -22,8 +33,9 @@ world_load(struct world *w, struct loaded_program *b,
 	if (!b->arena)
 		return err_no_memory(w->err);
 	FOR_RANKS (r, w)
-		CKR_TRY(device_map(w->device, &b->arena[r], p->arena_bytes,
-		                   paint, at_end, w->threads, w->err));
+		CKR_TRY(device_map(w->device, &b->arena[r],
+		                   arena_bytes(w, p, r), paint, at_end,
+		                   w->threads, w->err));
 	return open_operands(w, b);
 }
 
@@ -43,24 +55,29 @@ world_unload(const struct world *w, struct loaded_program *b)
 	FOR_RANKS (r, w) {
 		if (b->arena && !b->shares_arena)
 			device_unmap(w->device, &b->arena[r]);
-		if (b->ptr)
-			free(b->ptr[r]);
+		if (b->slot_ptr)
+			free(b->slot_ptr[r]);
 	}
 	if (!b->shares_arena)
 		free(b->arena);
 	free(b->ptr);
+	free(b->slot_ptr);
+	free(b->slot);
 	*b = (struct loaded_program){ .p = NULL };
 }
 
 /* ---- resident blocks ---- */
 
+/* Bytes of rank r's block. */
 static uint64_t
-max_resident_bytes(const struct ckr_library *lib)
+resident_bytes(const struct world *w, uint32_t r)
 {
-	const struct ckr_program *p = lib->program;
+	const struct ckr_program *p = w->lib->program;
 	uint64_t a = p[0].resident_bytes;
 	uint64_t b = p[1].ninstr ? p[1].resident_bytes : 0;
 
+	if (w->stages > 1)
+		return w->lib->stage[world_stage(w, r)].resident_bytes;
 	return a > b ? a : b;
 }
 
@@ -107,12 +124,12 @@ place_open(struct world *w)
 		return err_no_memory(w->err);
 	FOR_RANKS (r, w)
 		CKR_TRY(device_map(w->device, &m->resident[r],
-		                   max_resident_bytes(w->lib) - m->shared,
+		                   resident_bytes(w, r) - m->shared,
 		                   false, w->poison, w->threads, w->err));
-	if (w->tp > 1)
+	if (w->tp > 1 && w->stages == 1)
 		find_common(w);
 	FOR_RANKS (r, w)
-		if (r && world_rank(w, r) && w->device->addressable)
+		if (place_first_rank(w, r) != r && w->device->addressable)
 			block_forget(&m->resident[r],
 			             m->common[0] - m->shared,
 			             m->common[1] - m->shared);
@@ -139,7 +156,11 @@ place_close(struct world *w)
 static uint64_t
 own_resident_bytes(const struct world *w)
 {
-	return w->memory->resident[0].size * w->count;
+	uint64_t n = 0;
+
+	FOR_RANKS (r, w)
+		n += w->memory->resident[r].size;
+	return n;
 }
 
 static void
@@ -189,22 +210,25 @@ uint64_t
 world_touched(const struct world *w)
 {
 	const struct ckr_program *p = &w->lib->program[0];
-	uint64_t most = 0, n;
+	uint64_t most = 0, n, planned;
 
 	FOR_RANKS (r, w) {
 		n = device_touched(w->device, &w->plan.arena[r]);
+		/* another library may have touched more of a shared arena */
+		planned = arena_bytes(w, p, r);
+		n = (n < planned ? n : planned) + (w->stages > 1
+			? resident_bytes(w, r) : p->resident_bytes);
 		most = n > most ? n : most;
 	}
-	/* another library may have touched more of a shared arena */
-	return (most < p->arena_bytes ? most : p->arena_bytes)
-	       + p->resident_bytes;
+	return most;
 }
 
 uint64_t
 world_transfer_bytes(const struct world *w)
 {
-	return w->team ? 2 * PG_BUFFER + transfers_bytes(w->memory->transfers)
-	       : 0;
+	return messages_bytes(w->memory->messages)
+	       + (w->team ? 2 * PG_BUFFER
+	          + transfers_bytes(w->memory->transfers) : 0);
 }
 
 uint64_t

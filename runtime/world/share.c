@@ -200,6 +200,8 @@ world_share(struct world *w, struct world *with)
 {
 	struct world *owner = with->owner;
 
+	if (w->stages > 1 || owner->stages > 1)
+		return refuse(w, owner, "its stages", "none", "a pipeline");
 	CKR_TRY(compare_texts(w, owner, "its target", arch_of(owner),
 	                      arch_of(w)));
 	CKR_TRY(compare_texts(w, owner, "its optimizer",

@@ -1,6 +1,7 @@
 /* Transfers between ranks while a program runs.  All ranks carry out an
  * instruction, and only then is anything moved. */
 #include "runtime/offload/offload.h"
+#include "runtime/ranks/stage_messages.h"
 #include "runtime/support/now.h"
 #include "runtime/world/inside.h"
 
@@ -42,7 +43,112 @@ transfers_open_world(struct world *w)
 		.copy_d2h = host ? NULL : copy_to_host,
 		.copy_h2d = host ? NULL : copy_from_host };
 
+	if (w->stages > 1)
+		CKR_TRY(messages_open(&w->memory->messages,
+			&(struct message_view){ w->lib, w->tp * w->dp,
+			                        w->team }, w->err));
 	return transfers_open(&w->memory->transfers, &view, w->err);
+}
+
+static bool
+joins_stages(const struct ckr_instr *s)
+{
+	return s->comm && s->comm->axis == CKR_STAGES
+	       && !comm_is_message(s->comm);
+}
+
+static ckr_status
+send_message(struct world *w, const struct ckr_instr *s, uint32_t rank,
+             const void *from, const struct pg_task *task)
+{
+	struct stage_messages *m = w->memory->messages;
+	void *room;
+
+	CKR_TRY(messages_reserve(m, s, rank, task, &room, w->err));
+	w->device->call->copy_d2h(w->device, room, from, task->bytes);
+	return messages_send(m, s, rank, task, w->err);
+}
+
+static ckr_status
+receive_message(struct world *w, const struct ckr_instr *s, uint32_t rank,
+                void *to, const struct pg_task *task)
+{
+	const void *message;
+
+	CKR_TRY(messages_receive(w->memory->messages, s, rank, task, &message,
+	                         w->err));
+	w->device->call->copy_h2d(w->device, to, message, task->bytes);
+	return CKR_OK;
+}
+
+/* A message of each rank of a stage that lives here. */
+static ckr_status
+exchange_messages(struct world *w, const struct loaded_program *b, uint32_t i,
+                  uint64_t step)
+{
+	const struct ckr_instr *s = &b->p->instr[i];
+	const struct ckr_tensor *t = &b->p->tensor[b->p->arg[s->arg0]];
+	struct pg_task task = { .op = s->op, .of = t->name, .step = step,
+		.bytes = tensor_nbytes(t) };
+
+	FOR_STAGE (r, w, s->stage) {
+		uint32_t rank = (w->first + r) % (w->tp * w->dp);
+		void *at = b->ptr[r][s->arg0];
+
+		CKR_TRY(s->comm->kind == CKR_SEND
+		        ? send_message(w, s, rank, at, &task)
+		        : receive_message(w, s, rank, at, &task));
+	}
+	return CKR_OK;
+}
+
+/* The instruction of a stage with the number of instruction i among the
+ * collectives of all stages. */
+static uint32_t
+same_collective(const struct ckr_program *p, uint32_t i, uint32_t stage)
+{
+	uint32_t number = 0, k;
+
+	for (k = 0; k < i; k++)
+		number += joins_stages(&p->instr[k])
+			&& p->instr[k].stage == p->instr[i].stage;
+	for (k = 0; k < p->ninstr; k++)
+		if (joins_stages(&p->instr[k]) && p->instr[k].stage == stage
+		    && !number--)
+			break;
+	return k;
+}
+
+/* A collective of all stages, which live here.  Turns are in an order in which
+ * each stage has made its operand when the first comes to its instruction, and
+ * the others follow. */
+static ckr_status
+join_stages(struct world *w, const struct loaded_program *b, uint32_t i)
+{
+	const struct ckr_program *p = b->p;
+	const struct ckr_instr *s = &p->instr[i];
+	uint32_t ranks = w->tp * w->dp, at[CKR_MAX_GROUP];
+	void *x[CKR_MAX_GROUP], *y[CKR_MAX_GROUP];
+	struct comm m = { .what = s->comm,
+		.tx = &p->tensor[p->arg[s->arg0]],
+		.ty = &p->tensor[p->arg[s->arg0 + 1]],
+		.x = x, .y = y, .ranks = w->stages, .threads = w->threads };
+
+	w->memory->arrived = (w->memory->arrived + 1) % w->stages;
+	if (w->memory->arrived != 1)
+		return CKR_OK;
+	for (uint32_t k = 0; k < w->stages; k++)
+		at[k] = p->instr[same_collective(p, i, k)].arg0;
+	for (uint32_t r = 0; r < ranks; r++) {
+		for (uint32_t k = 0; k < w->stages; k++) {
+			void **arg = b->ptr[k * ranks + r] + at[k];
+
+			x[k] = arg[0];
+			y[k] = arg[1];
+		}
+		comm_run(&m);
+	}
+	return CKR_OK;
 }
 
 static struct offload *
@@ -69,23 +175,37 @@ begin_offload(struct world *w, const struct loaded_program *b, uint32_t i)
 	}
 }
 
-ckr_status
-world_begin_transfer(struct world *w, const struct loaded_program *b,
-                     uint32_t i, uint64_t step)
+static ckr_status
+begin_collective(struct world *w, const struct loaded_program *b, uint32_t i,
+               uint64_t step)
 {
 	const struct ckr_instr *s = &b->p->instr[i];
 	const int32_t *arg = b->p->arg + s->arg0;
 	struct transfer t = { .of = b, .step = i, .end = s->comm->end,
+		.stage = s->stage,
 		.what = s->comm, .tx = &b->p->tensor[arg[0]],
 		.ty = &b->p->tensor[arg[1]], .task = { .op = s->op,
 		.of = s->origin, .step = step,
 		.bytes = (uint64_t)s->bytes } };
 
-	if (comm_is_host(s->comm))
+	return transfers_begin(w->memory->transfers, &t, w->err);
+}
+
+ckr_status
+world_begin_transfer(struct world *w, const struct loaded_program *b,
+                     uint32_t i, uint64_t step)
+{
+	const struct ckr_comm *m = b->p->instr[i].comm;
+
+	if (comm_is_message(m))
+		return exchange_messages(w, b, i, step);
+	if (joins_stages(&b->p->instr[i]) && !w->team)
+		return join_stages(w, b, i);
+	if (comm_is_host(m))
 		begin_offload(w, b, i);
 	else
-		CKR_TRY(transfers_begin(w->memory->transfers, &t, w->err));
-	return t.end == i ? world_end_transfers(w, i) : CKR_OK;
+		CKR_TRY(begin_collective(w, b, i, step));
+	return m->end == i ? world_end_transfers(w, i) : CKR_OK;
 }
 
 /* Tell who asks how long the process has waited for the transfer that
@@ -154,6 +274,8 @@ world_drop_transfers(struct world *w)
 	int64_t begin;
 
 	transfers_drop(w->memory->transfers);
+	messages_drop(w->memory->messages);
+	w->memory->arrived = 0;
 	for (int k = 0; offload_of(w) && k < OFFLOAD_LANES; k++)
 		offload_wait(offload_of(w), (enum offload_lane)k, UINT32_MAX,
 		             &begin, &ignored);

@@ -67,7 +67,12 @@ whole_open_local(struct world *w, const struct loaded_program *b,
 	char **local = calloc(w->count, sizeof(*local));
 
 	for (uint32_t r = 0; local && r < w->count; r++) {
-		local[r] = world_is_direct(w, t) ? world_at(w, b, r, t)
+		const struct ckr_tensor *here = world_tied(w, t,
+			world_stage(w, r));
+
+		if (!here)
+			continue;
+		local[r] = world_is_direct(w, t) ? world_at(w, b, r, here)
 		           : malloc(tensor_nbytes(t) + 1);
 		if (!local[r]) {
 			whole_close_local(w, t, local);
@@ -91,8 +96,9 @@ whole_close_local(struct world *w, const struct ckr_tensor *t, char **local)
 static bool
 holds_run(const struct shards *s, uint32_t r, const struct shard_run *u)
 {
-	return sharding_rank_holds(&s->sharding, u, world_rank(s->w, r),
-	                           world_replica(s->w, r));
+	return world_tied(s->w, s->t, world_stage(s->w, r))
+	       && sharding_rank_holds(&s->sharding, u, world_rank(s->w, r),
+	                              world_replica(s->w, r));
 }
 
 static bool
@@ -126,7 +132,8 @@ shards_begin(struct shards *s, struct world *w, const struct ckr_tensor *t,
 		return err_no_memory(w->err);
 	/* the last shard is padded with zeros */
 	for (uint32_t r = 0; s->cut && r < w->count; r++)
-		memset(s->local[r], 0, tensor_nbytes(t));
+		if (s->local[r])
+			memset(s->local[r], 0, tensor_nbytes(t));
 	return CKR_OK;
 }
 
@@ -172,6 +179,8 @@ put_on_all(struct shards *s, uint64_t at, uint64_t n, const char *x)
 			put_in_host(s, r, at, n, x);
 			continue;
 		}
+		if (!s->local[r])
+			continue;
 		to = s->local[r] + at * size;
 		if (s->t->placement && world_rank(s->w, r))
 			memset(to, 0, n * size);
@@ -203,6 +212,15 @@ shards_put(struct shards *s, uint64_t at, uint64_t n, const void *x)
 	}
 }
 
+char *
+shards_memory(const struct shards *s)
+{
+	FOR_RANKS (r, s->w)
+		if (s->local[r])
+			return s->local[r];
+	return NULL;
+}
+
 ckr_status
 shards_end(struct shards *s, bool done)
 {
@@ -210,9 +228,12 @@ shards_end(struct shards *s, bool done)
 	ckr_status status = s->status;
 
 	for (uint32_t r = 0; push && r < s->w->count; r++) {
-		if (status == CKR_OK)
-			status = world_push(s->w, s->t, world_plan_at(s->w, r,
-				s->t), s->local[r]);
+		const struct ckr_tensor *here = world_tied(s->w, s->t,
+			world_stage(s->w, r));
+
+		if (status == CKR_OK && here)
+			status = world_push(s->w, here, world_plan_at(s->w, r,
+				here), s->local[r]);
 		s->w->device->call->sync(s->w->device);
 	}
 	whole_close_local(s->w, s->t, s->local);

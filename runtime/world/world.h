@@ -6,8 +6,8 @@
  *         processes
  * must not know   what steps compute, files
  *
- * World rank = replica * tp + rank of the replica.  Local rank r, one of those
- * that live in this process, is world rank first + r.
+ * World rank = (stage * dp + replica) * tp + rank of the replica.  Local rank
+ * r, one of those that live in this process, is world rank first + r.
  */
 #ifndef RUNTIME_WORLD_WORLD_H
 #define RUNTIME_WORLD_WORLD_H
@@ -21,7 +21,12 @@
 struct loaded_program {
 	const struct ckr_program *p;
 	struct block *arena;            /* [count] */
-	void ***ptr;                    /* [count]: addresses of p->arg */
+	void ***ptr;                    /* [count]: addresses of p->arg, for the
+	                                 * micro-batch that the rank is at */
+	void ***slot_ptr;               /* [count]: of all slots, one after the
+	                                 * other */
+	uint32_t *slot;                 /* [count]: that micro-batch's slot */
+	uint64_t narg;
 	bool shares_arena;              /* the arena is another program's, of
 	                                 * this world or of its owner */
 };
@@ -35,7 +40,9 @@ struct world {
 	                                 * first */
 	const struct library *library;
 	const struct ckr_library *lib;  /* the library's tables */
-	uint32_t tp, dp;                /* ranks of a replica; replicas */
+	uint32_t tp, dp;                /* ranks of a stage's replica; replicas
+	                                 */
+	uint32_t stages;                /* of the pipeline; 1: there is none */
 	uint32_t first, count;          /* world ranks of this process */
 	int threads;
 	bool poison;                    /* NaN in memory that is not in use */
@@ -59,8 +66,33 @@ struct world {
 };
 
 #define FOR_RANKS(r, w) for (uint32_t r = 0; r < (w)->count; r++)
+/* Those of one stage. */
+#define FOR_STAGE(r, w, s) \
+	for (uint32_t r = world_first_of(w, s); r < world_end_of(w, s); r++)
 
-/* The number in its replica of a local rank; its replica. */
+/* The first local rank of a stage, and the one after the last of them. */
+static inline uint32_t
+world_first_of(const struct world *w, uint32_t stage)
+{
+	uint32_t first = stage * w->dp * w->tp;
+
+	first = first > w->first ? first - w->first : 0;
+	return first < w->count ? first : w->count;
+}
+
+static inline uint32_t
+world_end_of(const struct world *w, uint32_t stage)
+{
+	return world_first_of(w, stage + 1);
+}
+
+static inline bool
+world_has_stage(const struct world *w, uint32_t stage)
+{
+	return world_first_of(w, stage) < world_end_of(w, stage);
+}
+
+/* The number in its replica of a local rank; its replica; its stage. */
 static inline uint32_t
 world_rank(const struct world *w, uint32_t r)
 {
@@ -70,14 +102,21 @@ world_rank(const struct world *w, uint32_t r)
 static inline uint32_t
 world_replica(const struct world *w, uint32_t r)
 {
-	return (w->first + r) / w->tp;
+	return (w->first + r) / w->tp % w->dp;
+}
+
+static inline uint32_t
+world_stage(const struct world *w, uint32_t r)
+{
+	return (w->first + r) / (w->tp * w->dp);
 }
 
 /* Its groups of ranks. */
 static inline struct comm_mesh
 world_mesh(const struct world *w)
 {
-	return (struct comm_mesh){ w->tp, w->dp, w->lib->zero_group };
+	return (struct comm_mesh){ w->tp, w->dp, w->lib->zero_group,
+		                   w->stages };
 }
 
 /* ---- open.c: in this order; what fails on one process fails on all ---- */
@@ -126,6 +165,13 @@ void *world_input(const struct world *, const struct ckr_tensor *);
 bool world_is_direct(const struct world *, const struct ckr_tensor *);
 /* Set operands, again after blocks have moved; false: no memory. */
 bool world_set_operands(const struct world *, struct loaded_program *);
+/* Take a stage's ranks to the micro-batch in that slot. */
+void world_take_slot(const struct world *, struct loaded_program *,
+                     uint32_t stage, uint32_t slot);
+/* A tensor of program[0] on the ranks of another stage: the one that is tied to
+ * it; NULL: they have none. */
+const struct ckr_tensor *world_tied(const struct world *,
+                                    const struct ckr_tensor *, uint32_t stage);
 
 /* ---- place.c: memory ---- */
 
@@ -227,6 +273,9 @@ ckr_status shards_begin(struct shards *, struct world *,
 bool shards_next(struct shards *, uint64_t most, uint64_t *at, uint64_t *n);
 /* Elements at .. at + n - 1 of the whole. */
 void shards_put(struct shards *, uint64_t at, uint64_t n, const void *);
+/* Memory for all elements of a tensor that is not cut, which shards_put takes
+ * from there as well; NULL: no rank here has it. */
+char *shards_memory(const struct shards *);
 /* done: they become the tensor's value. */
 ckr_status shards_end(struct shards *, bool done);
 

@@ -211,7 +211,7 @@ check_kind(const struct example *x, int kind)
 	struct ckr_tensor tx = tensor(x, !gathers, CKR_F32);
 	struct ckr_tensor ty = tensor(x, gathers, CKR_F32);
 	struct ckr_comm what = { (uint8_t)kind, CKR_TP, 0, &x->split,
-	                         NULL, 0, 0 };
+	                         NULL, 0, 0, 0, 0 };
 
 	tx.dim[x->split.axis]++;
 	assert_false(comm_sane(&what, x->ranks, &tx, &ty));
@@ -261,7 +261,7 @@ test_all_to_all(void **unused)
 	(void)unused;
 	for (int n = 0; n < 500; n++) {
 		struct ckr_comm what = { CKR_ALL_TO_ALL, CKR_TP, 0, &x.split,
-		                         &y.split, 0, 0 };
+		                         &y.split, 0, 0, 0, 0 };
 		struct ckr_tensor tx, ty;
 
 		example(&x, 1 + chance(RANKS));
