@@ -7,6 +7,7 @@
 #include "codegen/build.h"
 #include "codegen/kernels.h"
 #include "codegen/rank_tables.h"
+#include "codegen/stages.h"
 #include "codegen/rules/target_emitter.h"
 
 #include <inttypes.h>
@@ -36,6 +37,27 @@ check_updates(const Graph *g, Arena *a, Diag *d)
 	                  "supports; export the model in float32: "
 	                  "model.float()", first, n == 1 ? " is" : arena_printf(
 	                  a, " and %d more are", n - 1));
+}
+
+static bool
+check_stages(const struct codegen_schedules *c, Arena *a, Diag *d)
+{
+	for (int k = 0; k < c->nstage; k++)
+		if (!check_updates(c->stage[k].g, a, d)
+		    || !rank_tables_check(c->stage[k].g, d))
+			return false;
+	return true;
+}
+
+static bool
+make_stages(struct emitted_library *lib, Arena *a,
+            const struct codegen_schedules *c, Diag *d)
+{
+	lib->stages = stages_collect(a, c, d);
+	if (lib->stages)
+		lib->shared.data_bytes =
+			lib->stages->shared[c->nstage - 1].data_bytes;
+	return lib->stages;
 }
 
 /* Steps and what evaluates share an arena. */
@@ -107,29 +129,68 @@ emit_prototypes(struct out *o, const struct kernels *k, const struct emit *e)
 		out_put(o, "};\n");
 }
 
+/* Those of a program's tensors from the first one on. */
+static bool
+copy_constants(unsigned char *blob, const struct emitted_program *p,
+               int64_t first, Diag *d)
+{
+	for (int64_t i = first; i < p->ntensor; i++) {
+		const Val *v = &p->g->val[p->val[i]];
+
+		if (v->kind != V_CONST || !p->val[i])
+			continue;
+		if (!v->data)
+			return diag_internal(d, "codegen: constant '%s' has no "
+			                     "contents", v->name);
+		memcpy(blob + p->data[i], v->data, (size_t)val_data_bytes(v));
+	}
+	return true;
+}
+
 /* constants.bin: what is shared, and what is one program's own. */
 static bool
 add_constants(struct sources *src, const struct emitted_library *lib, Diag *d)
 {
-	const struct emitted_program *prog = lib->program;
-	const struct shared_values *s = &lib->shared;
-	unsigned char *blob = arena_alloc(src->arena, s->data_bytes + 1);
+	const struct emitted_stages *stages = lib->stages;
+	uint64_t n = lib->shared.data_bytes;
+	unsigned char *blob = arena_alloc(src->arena, n + 1);
+	bool ok = true;
 
 	for (int k = 0; k < PROGRAMS; k++)
-		for (int64_t i = k ? s->n : 0; i < prog[k].ntensor; i++) {
-			const Val *v = &prog[k].g->val[prog[k].val[i]];
+		ok &= copy_constants(blob, &lib->program[k],
+		                     k ? lib->shared.n : 0, d);
+	for (int k = 0; stages && k < stages->n; k++)
+		ok &= copy_constants(blob, &stages->program[k], 0, d);
+	if (n)
+		sources_add(src, "constants.bin", blob, n);
+	return ok;
+}
 
-			if (v->kind != V_CONST || !prog[k].val[i])
-				continue;
-			if (!v->data)
-				return diag_internal(d, "codegen: constant "
-					"'%s' has no contents", v->name);
-			memcpy(blob + prog[k].data[i], v->data,
-			       (size_t)val_data_bytes(v));
-		}
-	if (s->data_bytes)
-		sources_add(src, "constants.bin", blob, s->data_bytes);
-	return true;
+static bool
+add_kernels(struct kernels *k, struct emit *e, struct emitted_library *lib)
+{
+	struct emitted_stages *s = lib->stages;
+	bool ok = true;
+
+	for (int i = 0; i < PROGRAMS && ok; i++)
+		if (lib->program[i].plan)
+			ok = kernels_add_program(k, e, &lib->program[i]);
+	for (int i = 0; s && i < s->n && ok; i++)
+		ok = kernels_add_program(k, e, &s->program[i]);
+	return ok;
+}
+
+/* Bytes of a library with stages are those of the one with most. */
+static const struct plan_summary *
+largest_plan(const struct codegen_schedules *c)
+{
+	const struct plan_summary *most = c->nstage ? &c->stage[0].plan->sum
+		: &c->plan->sum;
+
+	for (int k = 1; k < c->nstage; k++)
+		if (c->stage[k].plan->sum.peak > most->peak)
+			most = &c->stage[k].plan->sum;
+	return most;
 }
 
 /* Kernels first: the text at the head of the tables names all units. */
@@ -140,23 +201,23 @@ emit_sources(struct sources *src, const struct codegen_schedules *c,
 	const struct machine *m = opt->machine;
 	Arena *a = src->arena;
 	struct out kernels = { .arena = a }, tables = { .arena = a };
-	struct emitted_library lib = { .formula = c->formula };
+	struct emitted_library lib = { .g = c->g, .formula = c->formula };
 	struct kernels k = { 0 };
 	struct emit e = { .target = m->target, .emitter = m->emitter,
-	                  .diag = d, .arena = a, .threads = opt->threads };
+	                  .diag = d, .arena = a, .threads = opt->threads,
+	                  .whole = c->nstage ? c->g : NULL };
 
 	if (!check_updates(c->g, a, d) || !rank_tables_check(c->g, d)
-	    || !make_programs(&lib, a, c, d))
+	    || !check_stages(c, a, d)
+	    || !(c->nstage ? make_stages(&lib, a, c, d)
+	         : make_programs(&lib, a, c, d))
+	    || !add_kernels(&k, &e, &lib))
 		return false;
-	for (int i = 0; i < PROGRAMS; i++)
-		if (lib.program[i].plan
-		    && !kernels_add_program(&k, &e, &lib.program[i]))
-			return false;
 	kernels_print(&kernels, &k, &e);
 	sources_include(src, kernels.s);
 	sources_add(src, m->emitter->kernels, kernels.s, kernels.n);
 
-	emit_head(&tables, c->g, &c->plan->sum, src, opt);
+	emit_head(&tables, c->g, largest_plan(c), src, opt);
 	emit_prototypes(&tables, &k, &e);
 	lib.jobs = m->emitter->jobs;
 	lib.njob = e.njob;
@@ -209,10 +270,12 @@ codegen_library(const struct codegen_schedules *c,
 {
 	struct codegen_options o = with_defaults(opt);
 	struct sources src = { .arena = arena_new() };
-	bool ok = c->plan->replayed
+	bool ok = (!c->plan || c->plan->replayed)
 		&& (!c->reference || c->reference_plan->replayed)
 		&& (!c->forward || c->forward_plan->replayed);
 
+	for (int k = 0; k < c->nstage; k++)
+		ok &= c->stage[k].plan->replayed;
 	if (!ok)
 		diag_internal(d, "codegen: the plan was not verified by pass "
 		              "replay");

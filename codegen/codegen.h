@@ -57,10 +57,28 @@ struct codegen_options {
 	const struct codegen_adapter *adapter;
 };
 
+/* A turn of a stage: its steps of one kind for one micro-batch, whose saved
+ * values are in a slot. */
+enum codegen_turn_kind { CODEGEN_FORWARD, CODEGEN_BACKWARD, CODEGEN_UPDATE };
+struct codegen_turn {
+	enum codegen_turn_kind kind;
+	uint32_t slot, micro;
+};
+
+/* A stage of a pipeline: its part of the training step. */
+struct codegen_stage {
+	const Graph *g;
+	const Plan *plan;
+	const struct codegen_turn *turn;
+	int nturn;
+};
+
 /* The schedules that a library holds, each a placed graph and its plan. */
 struct codegen_schedules {
 	const Graph *g;                 /* the training step */
-	const Plan *plan;
+	const Plan *plan;               /* NULL: there are stages */
+	const struct codegen_stage *stage; /* [nstage]; g has their weights */
+	int nstage;
 	const Graph *reference;         /* the same with all activations kept,
 	                                 * for ckrun --check; NULL: g */
 	const Plan *reference_plan;

@@ -1,6 +1,7 @@
 /* Tables of inputs, of the outputs that ckc adds, and of the loss of data
  * sets.
  */
+#include "codegen/stages.h"
 #include "codegen/tables.h"
 
 #include <inttypes.h>
@@ -136,19 +137,23 @@ tables_inputs(Arena *a, const Graph *g, const Graph *forward)
 
 /* Index of an operand's tensor; -1: there is none. */
 static int64_t
-term_tensor(const struct emitted_program *p, const struct formula_term *t)
+term_tensor(const struct emitted_library *lib, const struct formula_term *t)
 {
-	ValId v = t->output ? val_find(p->g, t->output) : p->g->loss;
+	const struct emitted_program *p = &lib->program[
+		lib->program[PROGRAM_FORWARD].plan ? PROGRAM_FORWARD
+		: PROGRAM_PLAN];
+	const Graph *g = lib->stages ? lib->g : p->g;
+	ValId v = t->output ? val_find(g, t->output) : g->loss;
 
+	if (v && lib->stages)
+		return stages_find(lib->stages, g->val[v].name);
 	return v ? p->index_of_val[v] : -1;
 }
 
 bool
-tables_emit_formula(struct out *o, const struct emitted_program p[PROGRAMS],
-                    const struct loss_formula *formula, Diag *d)
+tables_emit_formula(struct out *o, const struct emitted_library *lib, Diag *d)
 {
-	const struct emitted_program *of = &p[p[PROGRAM_FORWARD].plan
-	                                      ? PROGRAM_FORWARD : PROGRAM_PLAN];
+	const struct loss_formula *formula = lib->formula;
 	int n = formula ? formula->n : 0;
 
 	if (n)
@@ -157,7 +162,7 @@ tables_emit_formula(struct out *o, const struct emitted_program p[PROGRAMS],
 	for (int i = 0; i < n; i++) {
 		const struct formula_term *t = &formula->term[i];
 		bool has = t->op > FORMULA_NUMBER && t->op <= FORMULA_SAME;
-		int64_t at = has ? term_tensor(of, t) : -1;
+		int64_t at = has ? term_tensor(lib, t) : -1;
 
 		if (has && at < 0)
 			return diag_internal(d, "codegen: '%s', which "

@@ -214,7 +214,8 @@ tables_program(struct emitted_program *p, Arena *a, const Graph *g,
 	bool apart = of != NULL;
 	size_t n = (size_t)plan->ntensor + s->n + 1;
 
-	*p = (struct emitted_program){ .g = g, .plan = plan };
+	*p = (struct emitted_program){ .g = g, .plan = plan,
+		.nshared = s->n, .own_at = s->n };
 	p->plan_tensor = arena_array(a, n, sizeof *p->plan_tensor);
 	p->val = arena_array(a, n, sizeof *p->val);
 	p->offset = arena_array(a, n, sizeof *p->offset);

@@ -83,7 +83,8 @@ collective_placement(const Graph *g, const Node *n)
 		return placement_dim(0, g->val[n->in[0]].shape.dim[0]);
 	if (n->op == OP_EXCHANGE_ROWS)
 		return placement_of_blocks(g, n->in[0]);
-	return n->op == OP_ALL_REDUCE || op_info[n->op].flags & F_HOST
+	return n->op == OP_ALL_REDUCE
+		|| op_info[n->op].flags & (F_HOST | F_STAGES)
 		? (Placement){ .kind = PLACEMENT_REPLICATE }
 		: placement_of_attr(n);
 }
@@ -219,35 +220,57 @@ joins_next(const struct emitted_program *p, int64_t i)
 		&& node_joins(p->g, p->plan->step[i + 1].gnode);
 }
 
-void
-rank_tables_emit_comm(struct out *o, const struct rank_tables *r,
-                      const struct emitted_program *p, int which)
+static const char *
+kind_text(const Node *n)
+{
+	if (!node_is_message(n))
+		return collective_text(n->op);
+	return node_message(n).sends ? "CKR_SEND" : "CKR_RECEIVE";
+}
+
+static void
+emit_comm(struct out *o, const struct rank_tables *r,
+          const struct emitted_program *p, int64_t i,
+          const struct emitted_stages *stages)
 {
 	static const char *const axis[GROUP_COUNT] = {
 		[GROUP_RANKS] = "CKR_TP", [GROUP_REPLICAS] = "CKR_DP",
 		[GROUP_SHARDS] = "CKR_SHARDS", [GROUP_COPIES] = "CKR_COPIES",
+		[GROUP_STAGES] = "CKR_STAGES",
 	};
+	const Node *node = step_node(p, i);
+	Placement from = collective_placement(p->g, node);
+	Placement to = result_placement(p->g, node);
+	bool message = node_is_message(node);
+
+	out_put(o, "\t{ %s, %s, %d, %s, %s, %" PRId64 ", %d, %" PRId64 ", %"
+	        PRId64 " },\n",
+	        kind_text(node), axis[node_group(node)],
+	        node->op == OP_ALL_REDUCE
+	                && node->attr.ALL_REDUCE.reduction != 0,
+	        name_placement(r, o->arena, &from),
+	        name_placement(r, o->arena, &to),
+	        emitted_instr(p, plan_end(p->plan, i)), joins_next(p, i),
+	        message ? node_message(node).peer : 0,
+	        message ? stages_tag(stages, p->number, node) : 0);
+}
+
+void
+rank_tables_emit_comm(struct out *o, const struct rank_tables *r,
+                      const struct emitted_part *part, int nparts, int which,
+                      const struct emitted_stages *stages)
+{
 	int64_t n = 0;
 
-	for (int64_t i = 0; i < p->plan->nstep; i++) {
-		const Node *node = step_node(p, i);
-		Placement from, to;
-
-		if (!is_transfer_node(node))
-			continue;
-		if (!n++)
-			out_put(o, "\nstatic const struct ckr_comm comm%d[] "
-			        "= {\n", which);
-		from = collective_placement(p->g, node);
-		to = result_placement(p->g, node);
-		out_put(o, "\t{ %s, %s, %d, %s, %s, %" PRId64 ", %d },\n",
-		        collective_text(node->op), axis[node_group(node)],
-		        node->op == OP_ALL_REDUCE
-		                && node->attr.ALL_REDUCE.reduction != 0,
-		        name_placement(r, o->arena, &from),
-		        name_placement(r, o->arena, &to), plan_end(p->plan, i),
-		        joins_next(p, i));
-	}
+	for (int k = 0; k < nparts; k++)
+		for (int64_t i = part[k].first; i < part[k].end; i++) {
+			if (!rank_tables_has_transfer(part[k].p, i))
+				continue;
+			if (!n++)
+				out_put(o, "\nstatic const struct ckr_comm "
+				        "comm%d[] = {\n", which);
+			emit_comm(o, r, part[k].p, i, stages);
+		}
 	if (n)
 		out_put(o, "};\n");
 }

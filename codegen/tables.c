@@ -2,6 +2,7 @@
  */
 #include "codegen/codegen.h"
 #include "codegen/rank_tables.h"
+#include "codegen/stages.h"
 #include "codegen/tables.h"
 
 #include <inttypes.h>
@@ -83,10 +84,19 @@ counterpart_of(const struct emitted_program *p, int64_t i,
 	return id ? other->index_of_val[id] : -1;
 }
 
+/* The slots of micro-batches come first in a stage's arena. */
+static bool
+is_in_slot(const struct emitted_program *p, int64_t i)
+{
+	return p->plan->slots > 1 && !p->resident[i] && !p->host[i]
+		&& (int64_t)p->offset[i] < p->plan->slot_bytes;
+}
+
 static void
 emit_tensor(struct out *o, const struct emitted_program *p, int64_t i,
             const struct emitted_program *other,
-            const struct rank_tables *ranks, const unsigned char *inputs)
+            const struct rank_tables *ranks, const unsigned char *inputs,
+            int64_t tied)
 {
 	int64_t at = p->plan_tensor[i];
 	const struct plan_tensor *t = at >= 0 ? &p->plan->tensor[at] : NULL;
@@ -107,7 +117,7 @@ emit_tensor(struct out *o, const struct emitted_program *p, int64_t i,
 	        abi_kind_text(v), id ? v->shape.rank : 0);
 	out_put(o, "%s%s%s%s%s%s%s%s%s%s, ",
 	        p->resident[i] ? "CKR_RESIDENT" : p->host[i] ? "CKR_HOST"
-	        : "0",
+	        : is_in_slot(p, i) ? "CKR_SLOT" : "0",
 	        id && v->kind == V_PARAM && v->frozen ? " | CKR_FROZEN" : "",
 	        id && v->output ? " | CKR_OUTPUT" : "",
 	        id && id == p->g->loss ? " | CKR_LOSS" : "",
@@ -117,23 +127,26 @@ emit_tensor(struct out *o, const struct emitted_program *p, int64_t i,
 	        id && tables_is_metric(v) ? " | CKR_METRIC" : "",
 	        id && v->rows == ROWS_OWN ? " | CKR_OWN_ROWS" : "",
 	        id && v->rows == ROWS_NONE ? " | CKR_NO_ROWS" : "");
-	out_put(o, "%" PRId64 ", ", param ? p->index_of_val[param] : -1);
+	out_put(o, "%" PRId64 ", ", emitted_index(p, param
+	        ? p->index_of_val[param] : -1));
 	if (v->kind == V_STATE && v->state && !is_other(v))
 		out_literal(o, v->state);
 	else
 		out_put(o, "NULL");
 	out_put(o, ", %" PRId64 ", %" PRId64 ", %" PRId64 ", %" PRIu64
 	        ", %" PRId64 ", %" PRIu64 ",\n\t  ",
-	        id && v->kind != V_TEMP ? -1 : p->ready[i], t ? t->last : -1,
+	        emitted_instr(p, id && v->kind != V_TEMP ? -1 : p->ready[i]),
+	        emitted_instr(p, t ? t->last : -1),
 	        counterpart_of(p, i, other), p->offset[i],
 	        id ? view_bytes(v) : t->bytes,
 	        id && v->kind == V_CONST ? p->data[i] : 0);
 	emit_int_list(o, v->shape.dim, id ? v->shape.rank : 0);
 	out_put(o, ", ");
 	emit_int_list(o, v->stride, id ? v->shape.rank : 0);
-	out_put(o, ", %s, %s, %d },\n",
+	out_put(o, ", %s, %s, %d, %u, %" PRId64 " },\n",
 	        rank_tables_placement(ranks, o->arena, v),
-	        rank_tables_shard(ranks, o->arena, v), id ? v->batch : 0);
+	        rank_tables_shard(ranks, o->arena, v), id ? v->batch : 0,
+	        p->number, tied);
 }
 
 static const char *
@@ -186,10 +199,11 @@ emit_args(struct out *o, const struct emitted_program *p,
 			return diag_internal(d, "codegen: step %s uses '%s', "
 			                     "which is not in the plan", st->op,
 				p->g->val[v].name);
-		emit_arg(o, i, count);
+		if (!node_is_message(n) || v)
+			emit_arg(o, emitted_index(p, i), count);
 	}
 	if (workspace >= 0)
-		emit_arg(o, workspace, count);
+		emit_arg(o, emitted_index(p, workspace), count);
 	return true;
 }
 
@@ -214,89 +228,193 @@ emit_tensors(struct out *o, const struct emitted_program *prog, int which,
 	out_put(o, "\nstatic const struct ckr_tensor tensor%d[] = {\n", which);
 	for (int64_t i = 0; i < p->ntensor; i++)
 		emit_tensor(o, i < s->n ? of : p, i, twins ? all : NULL, ranks,
-		            inputs);
+		            inputs, 0);
 	out_put(o, "};\n");
 }
 
-static bool
-emit_program(struct out *o, const struct emitted_program *p, int which,
-             const struct rank_tables *ranks, Diag *d)
+static void
+emit_stage_tensors(struct out *o, const struct emitted_stages *s,
+                   const struct rank_tables *ranks)
 {
-	const Plan *plan = p->plan;
-	uint32_t narg = 0, nconst = 0, ncomm = 0;
+	out_put(o, "\nstatic const struct ckr_tensor tensor0[] = {\n");
+	for (int own = 0; own < 2; own++)
+		for (int k = 0; k < s->n; k++) {
+			const struct emitted_program *p = &s->program[k];
+			int64_t end = own ? p->ntensor : (int64_t)p->nshared;
+
+			for (int64_t i = own ? p->nshared : 0; i < end; i++)
+				emit_tensor(o, p, i, NULL, ranks, s->inputs[k],
+				            stages_tied(s, p, i));
+		}
+	out_put(o, "};\n");
+}
+
+static uint32_t
+count_args(const struct emitted_program *p, int64_t i)
+{
+	const Node *n = &p->g->node[p->plan->step[i].gnode];
+
+	if (!does_work(p, i))
+		return 0;
+	if (node_is_message(n))
+		return 1;
+	return (uint32_t)(n->nin + n->nout - first_operand(n))
+		+ (workspace_of(p, &p->plan->step[i]) >= 0);
+}
+
+/* Where the next instruction's rows begin. */
+struct rows {
+	uint32_t arg, constant, comm;
+};
+
+static void
+emit_instr(struct out *o, const struct emitted_program *p, int64_t i, int which,
+           struct rows *at)
+{
+	const struct plan_step *st = &p->plan->step[i];
+	uint32_t args = count_args(p, i);
+
+	out_put(o, "\t{ %s, ", p->kernel[i] ? p->kernel[i] : "NULL");
+	out_literal(o, st->op);
+	out_put(o, ", ");
+	if (st->nonnx == 0)
+		out_put(o, "\"\"");
+	for (int k = 0; k < st->nonnx; k++) {
+		out_put(o, "%s", k ? " \",\" " : "");
+		out_literal(o, st->onnx[k]);
+	}
+	out_put(o, ",\n\t  %u, %u, %u, %d, %s, %.17g, %.17g, %.9g, %s, %u },\n",
+	        at->arg, args, at->constant, p->nconst[i],
+	        phase_text(o->arena, &p->g->node[st->gnode]), st->flops,
+	        st->sent > 0 ? st->sent : st->bytes, st->seconds,
+	        rank_tables_has_transfer(p, i)
+	        ? arena_printf(o->arena, "&comm%d[%u]", which, at->comm++)
+	        : "NULL", p->number);
+	at->arg += args;
+	at->constant += (uint32_t)p->nconst[i];
+}
+
+#define FOR_STEPS(i, x, part, n) \
+	for (const struct emitted_part *x = part; x < (part) + (n); x++) \
+		for (int64_t i = x->first; i < x->end; i++)
+
+/* A program of n parts. */
+static bool
+emit_program(struct out *o, const struct emitted_part *part, int n, int which,
+             const struct rank_tables *ranks, const struct emitted_stages *s,
+             Diag *d)
+{
+	struct rows at = { 0, 0, 0 };
+	uint32_t narg = 0;
 
 	out_put(o, "\nstatic const int32_t arg%d[] = {\n", which);
-	for (int64_t i = 0; i < plan->nstep; i++)
-		if (does_work(p, i) &&
-		    !emit_args(o, p, &plan->step[i], &narg, d))
+	FOR_STEPS (i, x, part, n)
+		if (does_work(x->p, i)
+		    && !emit_args(o, x->p, &x->p->plan->step[i], &narg, d))
 			return false;
 	out_put(o, "-1\n};\n\nstatic const int64_t constant%d[] = {\n\t",
 	        which);
-	for (int64_t i = 0; i < plan->nstep; i++)
-		for (int k = 0; k < p->nconst[i]; k++)
-			out_put(o, "%" PRId64 ", ", p->constant[i][k]);
+	FOR_STEPS (i, x, part, n)
+		for (int k = 0; k < x->p->nconst[i]; k++)
+			out_put(o, "%" PRId64 ", ", x->p->constant[i][k]);
 	out_put(o, "0\n};\n");
-	rank_tables_emit_comm(o, ranks, p, which);
+	rank_tables_emit_comm(o, ranks, part, n, which, s);
 	out_put(o, "\nstatic const struct ckr_instr instr%d[] = {\n", which);
-	narg = 0;
-	for (int64_t i = 0; i < plan->nstep; i++) {
-		const struct plan_step *st = &plan->step[i];
-		const Node *n = &p->g->node[st->gnode];
-		uint32_t args = 0;
-
-		if (does_work(p, i))
-			args = (uint32_t)(n->nin + n->nout - first_operand(n))
-				+ (workspace_of(p, st) >= 0);
-		out_put(o, "\t{ %s, ", p->kernel[i] ? p->kernel[i] : "NULL");
-		out_literal(o, st->op);
-		out_put(o, ", ");
-		if (st->nonnx == 0)
-			out_put(o, "\"\"");
-		for (int k = 0; k < st->nonnx; k++) {
-			out_put(o, "%s", k ? " \",\" " : "");
-			out_literal(o, st->onnx[k]);
-		}
-		out_put(o, ",\n\t  %u, %u, %u, %d, %s, %.17g, %.17g, %.9g, %s "
-		        "},\n", narg, args, nconst, p->nconst[i],
-		        phase_text(o->arena, n), st->flops,
-		        st->sent > 0 ? st->sent : st->bytes, st->seconds,
-		        rank_tables_has_transfer(p, i)
-		        ? arena_printf(o->arena, "&comm%d[%u]", which, ncomm++)
-		        : "NULL");
-		narg += args;
-		nconst += (uint32_t)p->nconst[i];
-	}
-	if (plan->nstep == 0)
+	FOR_STEPS (i, x, part, n)
+		emit_instr(o, x->p, i, which, &at);
+	if (!part->p->plan->nstep)
 		out_put(o, "\t{ 0 }\n");
 	out_put(o, "};\n");
 	return true;
 }
 
+/* The members of struct ckr_program. */
+struct program_entry {
+	int64_t ninstr, update, apply, ntensor, loss;
+	uint64_t arena, resident, host;
+};
+
+/* Where updates begin, and the first that applies a gradient. */
 static void
-emit_program_entry(struct out *o, const struct emitted_program *p, int which)
+find_updates(struct program_entry *e, const struct emitted_part *part, int n)
 {
-	const Plan *plan = p->plan;
-	int64_t update = plan ? plan->nstep : 0, apply = update;
+	e->update = e->apply = e->ninstr;
+	for (const struct emitted_part *x = part + n; x-- > part;)
+		for (int64_t i = x->end; i-- > x->first;) {
+			const struct plan_step *st = &x->p->plan->step[i];
+			int64_t at = emitted_instr(x->p, i);
 
-	if (!plan) {
-		out_put(o, "\t\t{ 0 },\n");
-		return;
-	}
-	for (int64_t i = plan->nstep; i-- > 0;) {
-		Op op = p->g->node[plan->step[i].gnode].op;
+			if (st->phase == PH_UPDATE && e->update == at + 1)
+				e->update = at;
+			if (op_info[x->p->g->node[st->gnode].op].flags
+			    & F_UPDATE)
+				e->apply = at;
+		}
+}
 
-		if (plan->step[i].phase == PH_UPDATE && update == i + 1)
-			update = i;
-		if (op_info[op].flags & F_UPDATE)
-			apply = i;
+static uint64_t
+larger_bytes(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
+static struct program_entry
+entry_of_program(const struct emitted_program *p)
+{
+	struct emitted_part all = { p, 0, p->plan->nstep };
+	struct program_entry e = { .ninstr = p->plan->nstep,
+		.ntensor = p->ntensor, .arena = p->arena_bytes,
+		.loss = p->g->loss ? p->index_of_val[p->g->loss] : -1,
+		.resident = p->resident_bytes, .host = p->host_bytes };
+
+	find_updates(&e, &all, 1);
+	return e;
+}
+
+/* Bytes are the most of any stage. */
+static struct program_entry
+entry_of_stages(const struct emitted_stages *s)
+{
+	struct program_entry e = { .ninstr = s->ninstr, .loss = -1,
+		.ntensor = s->ntensor };
+
+	for (int k = 0; k < s->n; k++) {
+		const struct emitted_program *p = &s->program[k];
+
+		e.arena = larger_bytes(e.arena, p->arena_bytes);
+		e.resident = larger_bytes(e.resident, p->resident_bytes);
+		if (p->g->loss && p->index_of_val[p->g->loss] >= 0)
+			e.loss = emitted_index(p, p->index_of_val[p->g->loss]);
 	}
+	find_updates(&e, s->part, s->npart);
+	return e;
+}
+
+static void
+emit_program_entry(struct out *o, const struct program_entry *e, int which)
+{
 	out_put(o, "\t\t{ instr%d, %" PRId64 ", %" PRId64 ", %" PRId64
 	        ", arg%d, constant%d, tensor%d, %" PRId64 ", %" PRId64
 	        ",\n\t\t  %" PRIu64 ", %" PRIu64 ", %" PRIu64 " },\n",
-	        which, plan->nstep, update, apply, which, which, which,
-	        p->ntensor,
-	        p->g->loss ? p->index_of_val[p->g->loss] : -1,
-	        p->arena_bytes, p->resident_bytes, p->host_bytes);
+	        which, e->ninstr, e->update, e->apply, which, which, which,
+	        e->ntensor, e->loss, e->arena, e->resident, e->host);
+}
+
+static void
+emit_program_entries(struct out *o, const struct emitted_library *lib)
+{
+	for (int i = 0; i < PROGRAMS; i++) {
+		const struct emitted_program *p = &lib->program[i];
+		struct program_entry e;
+
+		if (!p->plan && (i || !lib->stages)) {
+			out_put(o, "\t\t{ 0 },\n");
+			continue;
+		}
+		e = p->plan ? entry_of_program(p)
+			: entry_of_stages(lib->stages);
+		emit_program_entry(o, &e, i);
+	}
 }
 
 /* The optimizer's name in ckr. */
@@ -315,8 +433,16 @@ optimizer_name(const Graph *g)
 	return "none";
 }
 
+/* Index in the printed table of a value of the library's graph; -1: none. */
+static int64_t
+library_index(const struct emitted_library *lib, ValId v)
+{
+	return lib->stages ? stages_find(lib->stages, lib->g->val[v].name)
+		: lib->program[0].index_of_val[v];
+}
+
 static bool
-emit_holes(struct out *o, const struct emitted_program *p,
+emit_holes(struct out *o, const struct emitted_library *lib,
            const struct codegen_options *opt, Diag *d)
 {
 	if (!opt->onnx_template || opt->nhole == 0)
@@ -324,12 +450,12 @@ emit_holes(struct out *o, const struct emitted_program *p,
 	out_put(o, "\nstatic const struct ckr_hole hole[] = {\n");
 	for (int i = 0; i < opt->nhole; i++) {
 		const struct codegen_hole *h = &opt->hole[i];
-		int64_t at = p->index_of_val[h->val];
+		int64_t at = library_index(lib, h->val);
 
 		if (at < 0)
 			return diag_internal(d, "codegen: '%s' is in the ONNX "
 				"template but not in the plan",
-				p->g->val[h->val].name);
+				lib->g->val[h->val].name);
 		out_put(o, "\t{ %" PRIu64 ", %" PRId64 ", %s, 0 },\n", h->at,
 		        at, tables_dtype(h->dt));
 	}
@@ -338,7 +464,7 @@ emit_holes(struct out *o, const struct emitted_program *p,
 }
 
 static void
-emit_adapters(struct out *o, const struct emitted_program *p,
+emit_adapters(struct out *o, const struct emitted_library *lib,
               const struct codegen_options *opt)
 {
 	if (!opt->nadapter)
@@ -348,10 +474,9 @@ emit_adapters(struct out *o, const struct emitted_program *p,
 		const struct codegen_adapter *a = &opt->adapter[i];
 
 		out_put(o, "\t{ %" PRId64 ", %" PRId64 ", %" PRId64 ", %d, "
-		        "(float)%.9g },\n", (int64_t)p->index_of_val[a->weight],
-		        (int64_t)p->index_of_val[a->a],
-		        (int64_t)p->index_of_val[a->b], a->transposed,
-		        a->scale);
+		        "(float)%.9g },\n", library_index(lib, a->weight),
+		        library_index(lib, a->a), library_index(lib, a->b),
+		        a->transposed, a->scale);
 	}
 	out_put(o, "};\n");
 }
@@ -407,11 +532,11 @@ emit_members(struct out *o, const struct member *m, size_t n)
 
 /* NULL: there is no product. */
 static const char *
-largest_product(struct out *o, const struct emitted_program *program)
+largest_product(struct out *o, const struct emitted_program *program, int n)
 {
 	double most = 0;
 
-	for (int i = 0; i < PROGRAMS; i++) {
+	for (int i = 0; i < n; i++) {
 		const Plan *p = program[i].plan;
 
 		for (int64_t k = 0; p && k < p->nstep; k++)
@@ -421,13 +546,49 @@ largest_product(struct out *o, const struct emitted_program *program)
 	return most > 0 ? number_text(o, (int64_t)most) : NULL;
 }
 
+/* What the programs of a library, or its stages, have. */
+struct library_facts {
+	const char *optimizer;
+	int64_t peak, budget;           /* of the stage with most */
+	bool clips, scales_loss;
+};
+
+static struct library_facts
+facts_of(const struct emitted_program *p, int n)
+{
+	struct library_facts f = { .optimizer = "none" };
+
+	for (int i = 0; i < n; i++) {
+		const struct plan_summary *sum = &p[i].plan->sum;
+		const char *optimizer = optimizer_name(p[i].g);
+
+		if (strcmp(optimizer, "none"))
+			f.optimizer = optimizer;
+		f.peak = sum->peak > f.peak ? sum->peak : f.peak;
+		f.budget = sum->budget > f.budget ? sum->budget : f.budget;
+		f.clips |= graph_has_op(p[i].g, OP_GRAD_NORM);
+		f.scales_loss |= graph_has_op(p[i].g, OP_LOSS_SCALE);
+	}
+	return f;
+}
+
+static void
+emit_stage_members(struct out *o, const struct emitted_stages *s)
+{
+	if (s)
+		MEMBERS(o, { "nstage", number_text(o, s->n) },
+			{ "stage", "stage" }, { "turn", "turn" },
+			{ "nturn", number_text(o, s->nturn) });
+}
+
 static void
 emit_library_struct(struct out *o, const struct emitted_library *lib,
              const struct codegen_options *opt)
 {
-	const struct emitted_program *p = lib->program;
+	const struct emitted_stages *s = lib->stages;
+	const struct emitted_program *p = s ? s->program : lib->program;
+	const struct library_facts facts = facts_of(p, s ? s->n : 1);
 	const Graph *g = p[0].g;
-	const struct plan_summary *sum = &p[0].plan->sum;
 	const struct loss_formula *f = lib->formula;
 	uint64_t data = lib->shared.data_bytes;
 	bool onnx = opt->onnx_template;
@@ -440,22 +601,22 @@ emit_library_struct(struct out *o, const struct emitted_library *lib,
 		{ "name", literal_text(o, g->name ? g->name : "") },
 		{ "compiler", "\"ckc " CKC_VERSION "\"" });
 	out_put(o, "\t.program = {\n");
-	for (int i = 0; i < PROGRAMS; i++)
-		emit_program_entry(o, &p[i], i);
+	emit_program_entries(o, lib);
 	out_put(o, "\t},\n");
-	MEMBERS(o, { "nshared", number_text(o, lib->shared.n) },
+	MEMBERS(o, { "nshared", number_text(o, s ? s->nshared
+	             : lib->shared.n) },
 		{ "constants", data ? "ckr_constants" : "NULL" },
 		{ "constants_bytes", number_text(o, (int64_t)data) },
-		{ "optimizer", literal_text(o, optimizer_name(g)) },
+		{ "optimizer", literal_text(o, facts.optimizer) },
 		{ "training", literal_text(o, opt->training ? opt->training
 		                              : "") },
-		{ "largest_product", largest_product(o, p) },
+		{ "largest_product", largest_product(o, p, s ? s->n
+		  : PROGRAMS) },
 		{ "grad_accum", number_text(o, opt->grad_accum) },
-		{ "clip_ok", graph_has_op(g, OP_GRAD_NORM) ? "1" : "0" },
+		{ "clip_ok", facts.clips ? "1" : "0" },
 		{ "loss_adds", g->adds ? "1" : NULL },
-		{ "peak_bytes", number_text(o, sum->peak) },
-		{ "budget_bytes", number_text(o, sum->budget > 0 ? sum->budget
-		                              : 0) },
+		{ "peak_bytes", number_text(o, facts.peak) },
+		{ "budget_bytes", number_text(o, facts.budget) },
 		{ "onnx", onnx ? "ckr_onnx" : NULL },
 		{ "onnx_bytes", onnx ? number_text(o, (int64_t)opt->onnx_bytes)
 		                : NULL },
@@ -474,8 +635,8 @@ emit_library_struct(struct out *o, const struct emitted_library *lib,
 			{ "nterm", f->n ? number_text(o, f->n) : NULL },
 			{ "by_batch", literal_text(o, f->by_batch) },
 			{ "no_forward", literal_text(o, f->no_program) });
-	MEMBERS(o, { "loss_scaled", graph_has_op(g, OP_LOSS_SCALE) ? "1"
-	             : NULL });
+	MEMBERS(o, { "loss_scaled", facts.scales_loss ? "1" : NULL });
+	emit_stage_members(o, s);
 	if (lib->print_own)
 		lib->print_own(o, opt->arch);
 	MEMBERS(o, { "ranks", g->ranks > 1 ? number_text(o, g->ranks) : NULL },
@@ -486,30 +647,55 @@ emit_library_struct(struct out *o, const struct emitted_library *lib,
 	out_put(o, "};\n");
 }
 
-bool
-tables_emit(struct out *o, const struct emitted_library *lib,
-            const struct codegen_options *opt, Diag *d)
+/* The only program of stages. */
+static bool
+emit_stages(struct out *o, const struct emitted_stages *s,
+            struct rank_tables *ranks, Diag *d)
+{
+	for (int k = 0; k < s->n; k++)
+		rank_tables_collect(ranks, o->arena, &s->program[k]);
+	rank_tables_emit(o, ranks);
+	emit_stage_tensors(o, s, ranks);
+	stages_emit(o, s);
+	return emit_program(o, s->part, s->npart, 0, ranks, s, d);
+}
+
+static bool
+emit_programs(struct out *o, const struct emitted_library *lib,
+              struct rank_tables *ranks, Diag *d)
 {
 	const struct emitted_program *p = lib->program;
-	struct rank_tables ranks = { 0 };
 	const unsigned char *inputs = tables_inputs(o->arena, p[0].g,
 	                                            p[PROGRAM_FORWARD].g);
 
 	for (int i = 0; i < PROGRAMS; i++)
 		if (p[i].plan)
-			rank_tables_collect(&ranks, o->arena, &p[i]);
-	rank_tables_emit(o, &ranks);
+			rank_tables_collect(ranks, o->arena, &p[i]);
+	rank_tables_emit(o, ranks);
 	for (int i = 0; i < PROGRAMS; i++) {
+		struct emitted_part all = { &p[i], 0, 0 };
+
 		if (!p[i].plan)
 			continue;
-		emit_tensors(o, p, i, &lib->shared, &ranks, inputs);
-		if (!emit_program(o, &p[i], i, &ranks, d))
+		all.end = p[i].plan->nstep;
+		emit_tensors(o, p, i, &lib->shared, ranks, inputs);
+		if (!emit_program(o, &all, 1, i, ranks, NULL, d))
 			return false;
 	}
-	if (!emit_holes(o, p, opt, d)
-	    || !tables_emit_formula(o, p, lib->formula, d))
+	return true;
+}
+
+bool
+tables_emit(struct out *o, const struct emitted_library *lib,
+            const struct codegen_options *opt, Diag *d)
+{
+	struct rank_tables ranks = { 0 };
+
+	if (!(lib->stages ? emit_stages(o, lib->stages, &ranks, d)
+	      : emit_programs(o, lib, &ranks, d))
+	    || !emit_holes(o, lib, opt, d) || !tables_emit_formula(o, lib, d))
 		return false;
-	emit_adapters(o, p, opt);
+	emit_adapters(o, lib, opt);
 	if (lib->shared.data_bytes)
 		emit_incbin(o, "ckr_constants", "constants.bin");
 	if (opt->onnx_template)

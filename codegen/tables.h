@@ -23,6 +23,13 @@ struct emitted_program {
 	uint64_t *data;                 /* index -> offset in constants.bin */
 	int64_t *ready;                 /* index -> ckr_tensor.ready */
 	uint64_t resident_bytes, arena_bytes, host_bytes;
+	uint32_t number;                /* of the stage; 0 if there is one */
+	uint32_t nshared;               /* so many first tensors are shared */
+	int64_t shared_at, own_at;      /* places in the printed table of the
+	                                 * first one, and of the first that is
+	                                 * not shared */
+	int64_t *instr;                 /* plan step -> instruction; NULL: the
+	                                 * same */
 	const char **kernel;            /* plan step -> function; NULL: view */
 	int64_t **constant;             /* plan step -> constants of the call */
 	int *nconst;                    /* plan step -> their number */
@@ -43,11 +50,20 @@ struct shared_values {
 	uint64_t data_bytes;            /* bytes of constants.bin */
 };
 
+/* Consecutive steps of a plan, as instructions of a program. */
+struct emitted_part {
+	const struct emitted_program *p;
+	int64_t first, end;
+};
+
 /* What the tables of a library are printed from. */
 struct emitted_library {
+	const Graph *g;                 /* what holes and adapters refer to */
 	struct emitted_program program[PROGRAMS];       /* without a plan:
 	                                                 * absent */
 	struct shared_values shared;
+	struct emitted_stages *stages;  /* stages.h; in place of program[0];
+	                                 * NULL: there are none */
 	const struct loss_formula *formula;             /* NULL: no loss */
 	const char *jobs;               /* name of the table of njob
 	                                 * convolutions, printed before */
@@ -55,6 +71,21 @@ struct emitted_library {
 	/* print the machine's own members of struct ckr_library; NULL: none */
 	void (*print_own)(struct out *, const char *arch);
 };
+
+/* Place of a program's tensor in the printed table. */
+static inline int64_t
+emitted_index(const struct emitted_program *p, int64_t i)
+{
+	return i < 0 ? i : i < (int64_t)p->nshared ? p->shared_at + i
+	       : p->own_at + i - (int64_t)p->nshared;
+}
+
+/* Number of the instruction of a plan's step. */
+static inline int64_t
+emitted_instr(const struct emitted_program *p, int64_t step)
+{
+	return step < 0 || !p->instr ? step : p->instr[step];
+}
 
 /* ---- program.c ---- */
 
@@ -85,8 +116,7 @@ bool tables_is_metric(const Val *);
 const char *tables_dtype(DType);
 /* Print the table of the formula of a data set's loss.  Its operands are
  * tensors of program[2], or of program[0] if there is no program[2]. */
-bool tables_emit_formula(struct out *, const struct emitted_program[PROGRAMS],
-                         const struct loss_formula *, Diag *);
+bool tables_emit_formula(struct out *, const struct emitted_library *, Diag *);
 /* Print all tables. */
 bool tables_emit(struct out *, const struct emitted_library *,
                  const struct codegen_options *, Diag *);

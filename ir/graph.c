@@ -545,6 +545,15 @@ node_group(const Node *n)
 	return group ? *group : GROUP_RANKS;
 }
 
+struct node_message
+node_message(const Node *n)
+{
+	Attr a = n->attr;
+
+	return (struct node_message){ *attr_int_of(n->op, &a, "peer"),
+		*attr_int_of(n->op, &a, "tag"), n->nin > 0 };
+}
+
 ValId
 node_sent(const Node *n)
 {

@@ -467,6 +467,19 @@ Graph *graph_clone(const Graph *);
 int64_t graph_group_size(const Graph *, int64_t group);
 /* Which ranks a collective is between (enum rank_group). */
 int64_t node_group(const Node *);
+/* Whether it sends to another stage of a pipeline, or receives. */
+static inline bool
+node_is_message(const Node *n)
+{
+	return op_info[n->op].flags & F_STAGES;
+}
+/* Of such a node: the other stage; the tag, which both ends have; whether it
+ * sends. */
+struct node_message {
+	int64_t peer, tag;
+	bool sends;
+};
+struct node_message node_message(const Node *);
 /* What a node with F_SENDS sends. */
 ValId node_sent(const Node *);
 /* Whether what two nodes transfer may go in one message: the same op, with

@@ -23,6 +23,7 @@ struct emit {
 	const struct target *target;
 	const struct target_emitter *emitter;
 	const Graph *g;
+	const Graph *whole;             /* g is a stage of it; NULL: of none */
 	NodeId gnode;                   /* the kernel's node */
 	Diag *diag;
 	Arena *arena;

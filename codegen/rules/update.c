@@ -9,10 +9,13 @@ rounding_stream(const struct emit *e, ValId updated)
 {
 	const Node *def = &e->g->node[e->g->val[updated].def];
 	ValId param = op_info[def->op].flags & F_COMM ? def->in[0] : updated;
+	const Graph *g = e->whole ? e->whole : e->g;
 	int64_t n = 0x80000000;
 
+	if (e->whole)
+		param = val_find(g, e->g->val[param].name);
 	for (ValId i = 1; i < param; i++)
-		n += e->g->val[i].kind == V_PARAM;
+		n += g->val[i].kind == V_PARAM;
 	return n;
 }
 

@@ -19,7 +19,7 @@ static const struct {
 	{ "explain", "add it to the line that --auto prints" },
 	{ "passes", "add it to the line that --auto prints" },
 	{ "stop-after", "add it to the line that --auto prints" },
-	{ "pp", "leave it out, because ckc does not compile pipelines" },
+	{ "pp", "leave it out: --auto does not search pipelines" },
 };
 
 static int

@@ -245,6 +245,42 @@ origin_of(struct driver *d)
 	return from;
 }
 
+static const struct codegen_turn *
+turns_of(struct driver *d, const struct pipeline_stage *s)
+{
+	static const enum codegen_turn_kind kind[] = {
+		[TURN_FORWARD] = CODEGEN_FORWARD,
+		[TURN_BACKWARD] = CODEGEN_BACKWARD,
+		[TURN_UPDATE] = CODEGEN_UPDATE,
+	};
+	struct codegen_turn *turn = arena_array(d->arena, (size_t)s->nturn,
+	                                        sizeof *turn);
+
+	for (int i = 0; i < s->nturn; i++)
+		turn[i] = (struct codegen_turn){ kind[s->turn[i].kind],
+			s->turn[i].slot, s->turn[i].micro };
+	return turn;
+}
+
+static void
+add_stages(struct driver *d, struct codegen_schedules *c)
+{
+	const struct pipeline *l = d->pass.planned.pipeline;
+	struct codegen_stage *stage;
+
+	if (!l)
+		return;
+	stage = arena_array(d->arena, (size_t)l->nstage, sizeof *stage);
+	for (int k = 0; k < l->nstage; k++) {
+		const struct pipeline_stage *s = &l->stage[k];
+
+		stage[k] = (struct codegen_stage){ s->graph, s->planned.plan,
+			turns_of(d, s), s->nturn };
+	}
+	c->stage = stage;
+	c->nstage = l->nstage;
+}
+
 static bool
 generate(struct driver *d, const struct outputs *out)
 {
@@ -259,6 +295,7 @@ generate(struct driver *d, const struct outputs *out)
 		.reference_plan = d->pass.planned.reference_plan,
 	};
 
+	add_stages(d, &s);
 	if (d->pass.result.forward)
 		s.forward_plan = forward_plan(&d->pass, d->graph);
 	o.out_so = out->so;
@@ -348,7 +385,7 @@ compile_model(struct driver *d)
 	d->source = (struct report_source){ c->model, c->nflag, c->flag };
 	cli_warn(c, d->diag);
 	diag_file(d->diag, c->model);
-	c->opt.eval = code;
+	c->opt.eval = code && !c->opt.stages;
 	c->opt.evaluator = c->eval && !c->opt.forward_only;
 	c->opt.account = c->json || cli_dumps(c, "memory");
 	c->opt.compare = cli_dumps(c, "plan");

@@ -67,11 +67,6 @@ check_stages(struct cli *c, FILE *err)
 		        "--pp %d\n", (long long)o->pp, GROUP_MAX, GROUP_MAX);
 		return 2;
 	}
-	if (!c->plan_only && !c->stop_after && !c->passes) {
-		fprintf(err, "ckc: --pp: ckc plans pipelines and does not "
-		        "compile them yet; try: --plan-only\n");
-		return 2;
-	}
 	if (o->microbatches)
 		o->grad_accum = o->microbatches;
 	else if (!option_given(c, "grad-accum"))

@@ -1,0 +1,393 @@
+/* The stages of a pipeline as one program: order of tensors, instructions,
+ * messages and turns. */
+#include "codegen/stages.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+/* The parts of a stage's plan. */
+enum part { FORWARD, BACKWARD, NORM, UPDATE, PARTS };
+
+struct stage_parts {
+	int64_t end[PARTS];             /* steps */
+};
+
+static const Node *
+node_of_step(const struct emitted_program *p, int64_t i)
+{
+	return &p->g->node[p->plan->step[i].gnode];
+}
+
+/* ---- parts ---- */
+
+static bool
+joins_stages(const Node *n)
+{
+	return op_info[n->op].flags & F_SENDS && !node_is_message(n)
+		&& node_group(n) == GROUP_STAGES;
+}
+
+/* Updates wait for the norm of the gradients of all stages. */
+static struct stage_parts
+find_parts(const struct emitted_program *p)
+{
+	struct stage_parts parts = { { 0 } };
+	int64_t i = 0, n = p->plan->nstep, norm = -1;
+
+	while (i < n && p->plan->step[i].phase == PH_FORWARD)
+		i++;
+	parts.end[FORWARD] = i;
+	while (i < n && p->plan->step[i].phase != PH_UPDATE)
+		i++;
+	parts.end[BACKWARD] = i;
+	for (int64_t k = n; k-- > i;)
+		if (joins_stages(node_of_step(p, k)))
+			norm = k;
+	parts.end[NORM] = norm < 0 ? i : norm;
+	parts.end[UPDATE] = n;
+	return parts;
+}
+
+/* Phases follow each other. */
+static bool
+check_parts(const struct emitted_program *p, const struct stage_parts *parts,
+            Diag *d)
+{
+	bool ok = true;
+
+	for (int64_t i = parts->end[FORWARD]; i < p->plan->nstep; i++) {
+		Phase phase = p->plan->step[i].phase;
+
+		ok &= i < parts->end[BACKWARD]
+			? phase == PH_BACKWARD || phase == PH_RECOMPUTE
+			: phase == PH_UPDATE;
+	}
+	return ok || diag_internal(d, "codegen: steps of stage %u are not in "
+	                           "the order of phases", p->number);
+}
+
+static void
+add_part(struct emitted_stages *s, int k, int64_t first, int64_t end)
+{
+	struct emitted_program *p = &s->program[k];
+
+	s->part[s->npart++] = (struct emitted_part){ p, first, end };
+	for (int64_t i = first; i < end; i++)
+		p->instr[i] = s->ninstr++;
+}
+
+static void
+order_parts(struct emitted_stages *s, const struct stage_parts *parts)
+{
+	for (int k = 0; k < s->n; k++)
+		add_part(s, k, 0, parts[k].end[FORWARD]);
+	for (int k = s->n; k-- > 0;)
+		add_part(s, k, parts[k].end[FORWARD], parts[k].end[BACKWARD]);
+	s->update = s->ninstr;
+	for (int part = NORM; part <= UPDATE; part++)
+		for (int k = 0; k < s->n; k++)
+			add_part(s, k, parts[k].end[part - 1],
+			         parts[k].end[part]);
+}
+
+/* ---- messages ---- */
+
+static int
+find_message(const struct emitted_stages *s, int64_t from, int64_t to,
+             int64_t tag)
+{
+	for (int i = 0; i < s->nmessage; i++) {
+		const struct emitted_message *m = &s->message[i];
+
+		if (m->from == from && m->to == to && m->tag == tag)
+			return i;
+	}
+	return -1;
+}
+
+int64_t
+stages_tag(const struct emitted_stages *s, int64_t stage, const Node *n)
+{
+	struct node_message m = node_message(n);
+
+	return m.sends ? find_message(s, stage, m.peer, m.tag)
+		: find_message(s, m.peer, stage, m.tag);
+}
+
+static bool
+collect_messages(struct emitted_stages *s, Arena *a, Diag *d)
+{
+	size_t cap = 0;
+
+	for (int k = 0; k < s->n; k++)
+		for (int64_t i = 0; i < s->program[k].plan->nstep; i++) {
+			const Node *n = node_of_step(&s->program[k], i);
+
+			if (!node_is_message(n) || !node_message(n).sends)
+				continue;
+			if (stages_tag(s, k, n) >= 0)
+				return diag_internal(d, "codegen: two messages "
+				                     "have one tag");
+			s->message = arena_grow(a, s->message,
+				(size_t)s->nmessage, &cap,
+				(size_t)s->nmessage + 1, sizeof *s->message);
+			s->message[s->nmessage++] = (struct emitted_message){
+				k, node_message(n).peer, node_message(n).tag };
+		}
+	return true;
+}
+
+/* ---- the order of turns ---- */
+
+struct order {
+	struct emitted_stages *s;
+	const struct codegen_schedules *c;
+	const struct stage_parts *parts;
+	int *next;                      /* by stage: its next turn */
+	int64_t *under_way;             /* by message: sent, not received */
+	int norms;                      /* stages before the norm over stages */
+};
+
+/* Whether a stage's steps find what they receive sent; moved: carry them out.
+ */
+static bool
+run_steps(struct order *o, int k, int64_t first, int64_t end, bool moved)
+{
+	struct emitted_program *p = &o->s->program[k];
+
+	for (int64_t i = first; i < end; i++) {
+		const Node *n = node_of_step(p, i);
+		bool sends;
+		int64_t tag;
+
+		if (!node_is_message(n))
+			continue;
+		sends = node_message(n).sends;
+		tag = stages_tag(o->s, k, n);
+		if (!sends && (tag < 0 || !o->under_way[tag]))
+			return false;
+		if (moved)
+			o->under_way[tag] += sends ? 1 : -1;
+	}
+	return true;
+}
+
+/* Part of a turn, if its turn has come. */
+static bool
+take_part(struct order *o, int k, enum part part, const struct codegen_turn *t)
+{
+	static const char *const kind[PARTS] = { "CKR_TURN_FORWARD",
+		"CKR_TURN_BACKWARD", "CKR_TURN_NORM", "CKR_TURN_UPDATE" };
+	int64_t first = part ? o->parts[k].end[part - 1] : 0;
+	int64_t end = o->parts[k].end[part];
+	struct emitted_program *p = &o->s->program[k];
+
+	if (!run_steps(o, k, first, end, false))
+		return false;
+	run_steps(o, k, first, end, true);
+	if (first < end)
+		o->s->turn[o->s->nturn++] = (struct emitted_turn){ kind[part],
+			p->instr[first], p->instr[end - 1] + 1, k, t->slot,
+			t->micro };
+	return true;
+}
+
+/* The next turn of stage k.  The update is two: all stages wait for the norm
+ * in between. */
+static bool
+take_turn(struct order *o, int k)
+{
+	const struct codegen_stage *stage = &o->c->stage[k];
+	int last = stage->nturn - 1, next = o->next[k];
+	const struct codegen_turn *t = &stage->turn[next < last ? next : last];
+	enum part part = t->kind == CODEGEN_FORWARD ? FORWARD
+		: t->kind == CODEGEN_BACKWARD ? BACKWARD
+		: next == last ? NORM : UPDATE;
+	bool done = next <= last + 1 && !(part == UPDATE && o->norms)
+		&& take_part(o, k, part, t);
+
+	o->norms -= done && part == NORM;
+	o->next[k] += done;
+	return done;
+}
+
+static bool
+order_turns(struct emitted_stages *s, const struct codegen_schedules *c,
+            const struct stage_parts *parts, Arena *a, Diag *d)
+{
+	struct order o = { s, c, parts, .norms = s->n };
+	size_t n = 0;
+	bool moved = true, done = true;
+
+	o.next = arena_array(a, (size_t)s->n, sizeof *o.next);
+	o.under_way = arena_array(a, (size_t)s->nmessage + 1,
+	                          sizeof *o.under_way);
+	for (int k = 0; k < s->n; k++)
+		n += (size_t)c->stage[k].nturn + 1;
+	s->turn = arena_array(a, n, sizeof *s->turn);
+	while (moved) {
+		moved = false;
+		for (int k = 0; k < s->n; k++)
+			moved |= take_turn(&o, k);
+	}
+	for (int k = 0; k < s->n; k++)
+		done &= o.next[k] == c->stage[k].nturn + 1;
+	for (int i = 0; i < s->nmessage; i++)
+		done &= !o.under_way[i];
+	return done || diag_internal(d, "codegen: stages wait for each other");
+}
+
+/* ---- tensors ---- */
+
+static void
+number_tensors(struct emitted_stages *s)
+{
+	for (int k = 0; k < s->n; k++) {
+		s->program[k].shared_at = s->nshared;
+		s->nshared += s->program[k].nshared;
+	}
+	s->ntensor = s->nshared;
+	for (int k = 0; k < s->n; k++) {
+		struct emitted_program *p = &s->program[k];
+
+		p->own_at = s->ntensor;
+		s->ntensor += p->ntensor - p->nshared;
+	}
+}
+
+/* Properties of a stage's inputs: those of the whole graph. */
+static const unsigned char *
+inputs_of_stage(Arena *a, const Graph *g, const Graph *whole,
+                const unsigned char *all)
+{
+	unsigned char *input = arena_array(a, g->nval, 1);
+
+	FOR_VALS (v, g) {
+		ValId of = v->kind == V_INPUT ? val_find(whole, v->name) : 0;
+
+		input[val_id(g, v)] = of ? all[of] : 0;
+	}
+	return input;
+}
+
+/* Constants of all stages lie in one file. */
+static void
+move_data(struct shared_values *s, uint64_t by)
+{
+	for (uint32_t i = 0; i < s->n; i++)
+		s->data[i] += by;
+	s->data_bytes += by;
+}
+
+static bool
+collect_programs(struct emitted_stages *s, const struct codegen_schedules *c,
+                 Arena *a, Diag *d)
+{
+	const unsigned char *inputs = tables_inputs(a, c->g, NULL);
+	uint64_t data = 0;
+
+	for (int k = 0; k < s->n; k++) {
+		const struct codegen_stage *from = &c->stage[k];
+		struct emitted_program *p = &s->program[k];
+
+		s->shared[k] = tables_shared(a, from->g, from->plan, NULL);
+		move_data(&s->shared[k], data);
+		if (!tables_program(p, a, from->g, from->plan, &s->shared[k],
+		                    NULL, d))
+			return false;
+		data = s->shared[k].data_bytes;
+		p->number = (uint32_t)k;
+		p->instr = arena_array(a, (size_t)from->plan->nstep + 1,
+		                       sizeof *p->instr);
+		s->inputs[k] = inputs_of_stage(a, from->g, c->g, inputs);
+	}
+	return true;
+}
+
+struct emitted_stages *
+stages_collect(Arena *a, const struct codegen_schedules *c, Diag *d)
+{
+	struct emitted_stages *s = arena_alloc(a, sizeof *s);
+	struct stage_parts *parts;
+	size_t n = (size_t)c->nstage;
+
+	s->n = c->nstage;
+	s->program = arena_array(a, n, sizeof *s->program);
+	s->shared = arena_array(a, n, sizeof *s->shared);
+	s->inputs = arena_array(a, n, sizeof *s->inputs);
+	s->part = arena_array(a, PARTS * n, sizeof *s->part);
+	parts = arena_array(a, n, sizeof *parts);
+	if (!collect_programs(s, c, a, d))
+		return NULL;
+	for (int k = 0; k < s->n; k++) {
+		parts[k] = find_parts(&s->program[k]);
+		if (!check_parts(&s->program[k], &parts[k], d))
+			return NULL;
+	}
+	number_tensors(s);
+	order_parts(s, parts);
+	if (!collect_messages(s, a, d) || !order_turns(s, c, parts, a, d))
+		return NULL;
+	return s;
+}
+
+int64_t
+stages_find(const struct emitted_stages *s, const char *name)
+{
+	for (int k = 0; k < s->n; k++) {
+		const struct emitted_program *p = &s->program[k];
+		ValId v = val_find(p->g, name);
+
+		if (v && p->index_of_val[v] >= 0)
+			return emitted_index(p, p->index_of_val[v]);
+	}
+	return -1;
+}
+
+/* What every stage computes, or has a copy of its own of, is not tied. */
+static bool
+is_tied_kind(const Val *v)
+{
+	return v->kind == V_PARAM || v->kind == V_BUFFER || v->kind == V_INPUT
+		|| (v->kind == V_STATE && v->param && v->state
+		    && strcmp(v->state, "copy") && strcmp(v->state, "grad"));
+}
+
+int64_t
+stages_tied(const struct emitted_stages *s, const struct emitted_program *p,
+            int64_t i)
+{
+	const Val *v = &p->g->val[p->val[i]];
+	int64_t of;
+
+	if (i >= (int64_t)p->nshared || !is_tied_kind(v))
+		return 0;
+	of = stages_find(s, v->name);
+	return of == emitted_index(p, i) ? 0 : of + 1;
+}
+
+/* ---- printing ---- */
+
+void
+stages_emit(struct out *o, const struct emitted_stages *s)
+{
+	out_put(o, "\nstatic const struct ckr_stage stage[] = {\n");
+	for (int k = 0; k < s->n; k++) {
+		const struct emitted_program *p = &s->program[k];
+		bool slots = p->plan->slots > 1;
+
+		out_put(o, "\t{ %" PRIu64 ", %" PRIu64 ", %" PRId64 ", %" PRId64
+		        " },\n", p->arena_bytes, p->resident_bytes,
+		        slots ? p->plan->slot_bytes : 0,
+		        slots ? p->plan->slots : 1);
+	}
+	out_put(o, "};\n\nstatic const struct ckr_turn turn[] = {\n");
+	for (int i = 0; i < s->nturn; i++) {
+		const struct emitted_turn *t = &s->turn[i];
+
+		out_put(o, "\t{ %s, %" PRId64 ", %" PRId64 ", %" PRId64 ", %"
+		        PRId64 ", %" PRId64 " },\n", t->kind, t->first, t->end,
+		        t->stage, t->slot, t->micro);
+	}
+	out_put(o, "};\n");
+}

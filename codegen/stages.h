@@ -1,0 +1,55 @@
+/* The stages of a pipeline as one program of the ABI. */
+#ifndef CODEGEN_STAGES_H
+#define CODEGEN_STAGES_H
+
+#include "codegen/codegen.h"
+#include "codegen/tables.h"
+
+struct emitted_turn {
+	const char *kind;               /* in the ABI */
+	int64_t first, end;             /* instructions */
+	int64_t stage, slot, micro;
+};
+
+/* A message from stage to stage, which its number in this table is the tag
+ * of. */
+struct emitted_message {
+	int64_t from, to, tag;          /* tag: of the nodes */
+};
+
+/* The tensors of a program: those that are shared, stage by stage, then the
+ * others.  Its instructions: forward of the first to the last stage, backward
+ * of the last to the first, the updates up to the norm over stages, the other
+ * updates. */
+struct emitted_stages {
+	int n;
+	struct emitted_program *program;        /* [n] */
+	struct shared_values *shared;           /* [n] */
+	const unsigned char **inputs;           /* [n]: as tables_inputs */
+	int64_t nshared, ntensor, ninstr, update;
+	struct emitted_part *part;
+	int npart;
+	struct emitted_turn *turn;      /* in an order in which each finds what
+	                                 * it receives sent */
+	int nturn;
+	struct emitted_message *message;
+	int nmessage;
+};
+
+/* Number the tensors, instructions and messages of all stages, and put their
+ * turns in order.  NULL after a diagnostic. */
+struct emitted_stages *stages_collect(Arena *, const struct codegen_schedules *,
+                                      Diag *);
+/* Index in the printed table of the tensor of the first stage that has a value
+ * of this name; -1: none. */
+int64_t stages_find(const struct emitted_stages *, const char *name);
+/* The tag of a SEND or RECEIVE. */
+int64_t stages_tag(const struct emitted_stages *, int64_t stage, const Node *);
+/* 1 + index of the shared tensor of an earlier stage that always has the value
+ * of a stage's tensor i; 0: none. */
+int64_t stages_tied(const struct emitted_stages *,
+                    const struct emitted_program *, int64_t i);
+/* Print stage[] and turn[]. */
+void stages_emit(struct out *, const struct emitted_stages *);
+
+#endif

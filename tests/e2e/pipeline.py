@@ -1,0 +1,220 @@
+#!/usr/bin/env python3
+"""Pipelines (--pp) on virtual ranks, beside one rank that takes the same micro-batches.
+
+    pipeline.py CKC CKRUN [--flags "--target cuda ..."] [models] [forms] [files] [evaluation]
+    [processes] [trace] [some]
+
+Stages are cut out of the graph that one rank runs, so losses, parameters and states are the same
+bits; every micro-batch has other samples.  models: transformers, dropout, a U-Net with skips over
+stages, statistics of batches, experts, with 2 to 4 stages and 1 to 7 micro-batches.  forms: with
+ranks, replicas, ZeRO, 16 bits, budgets, optimizers, averages; with clipping, the norm of which is
+summed in another order.  CKR_POISON writes NaN to what nobody reads any more.  files: a run changes
+its stages every step.  evaluation: of a data set.  processes: the files of virtual ranks, by MPI
+and as torchrun starts them.  trace: the turns that stages take.  some: a few of these, for other
+targets.
+"""
+
+import os
+import re
+import shlex
+import shutil
+import sys
+
+import numpy as np
+
+import ck
+
+sys.path.insert(0, ck.TOOLS)
+import spread
+from compare import load
+
+FLAGS = shlex.split(ck.option("--flags", ""))
+STEPS, SAMPLES = 3, 56
+MODELS = ["chargpt-dyn-o24", "llama-dynamo", "bert-cls-dynamo", "gpt2-dropout-ts17", "unet-dynamo"]
+MODELS += ["resnet-dynamo-bn", "qwen2-moe-dyn"]
+SHAPES = [(2, 4), (3, 7), (4, 4), (2, 1)]  # stages, micro-batches
+FORMS = {
+    "ranks": ["--tp", 2],
+    "rows": ["--tp", 2, "--sp"],
+    "replicas": ["--dp", 2],
+    "any replicas": ["--dp", "auto"],
+    "zero 1": ["--dp", 2, "--zero", 1],
+    "ranks and replicas": ["--tp", 2, "--dp", 2],
+    "bf16": ["--dtype", "bf16"],
+    "bf16, no masters": ["--dtype", "bf16", "--master-weights", "off"],
+    "sgd": ["--optimizer", "sgd"],
+    "adafactor": ["--optimizer", "adafactor"],
+    "averages": ["--ema"],
+    "recompute": ["--recompute", "full"],
+    "adapters": ["--lora", "*.mlp.*=2:4"],
+    "frozen": ["--freeze", "*layers.0*"],
+}
+GROUPS = "--tp", "--dp"
+
+
+def vary(x, i):
+    """Another batch: every integer below its largest one, noise on others."""
+    if x.dtype.kind in "iu":
+        top = x.max() + 1
+        return x if top <= 2 else np.where(x < 0, x, (x + i) % top)
+    return x if x.dtype.kind == "b" else x + x.dtype.type(0.1) * np.roll(x, i, -1)
+
+
+class Pipelines(ck.Bench):
+    def model(self, stem, samples=2):
+        """Flags of ckc, and a file of samples."""
+        flags, _ = ck.model_flags(os.path.join(ck.MODELS, stem))
+        inputs = load(os.path.join(ck.MODELS, stem + ".inputs.safetensors"))
+        data = {k: np.concatenate([vary(x, i) for i in range(SAMPLES)]) for k, x in inputs.items()}
+        np.savez(self.path(stem + ".npz"), **data)
+        return [os.path.join(ck.MODELS, stem + ".onnx"), *flags], self.path(stem + ".npz")
+
+    def train(self, so, data, ranks, *more, env=None):
+        run = ["--data", data, "--steps", STEPS, "--seed", 5, "--threads", 1, "--quiet"]
+        out = [self.path(so + x) for x in (".log", ".st")]
+        for x in out:
+            if os.path.exists(x):
+                os.remove(x)
+        done = self.ckrun(
+            *(self.path(so), "--ranks", ranks, *run, "--log", out[0], "--save", out[1], *more),
+            env=env,
+        )
+        return done, *out
+
+    def one(self, stem, stages, micros, what, *form, near=0, run=(), env=None):
+        flags, data = self.model(stem)
+        groups = 1
+        for k in GROUPS:
+            n = form[form.index(k) + 1] if k in form else 1
+            groups *= 2 if n == "auto" else n
+        what = f"{stem}, {stages} stages, {micros} micro-batches{what}"
+        for so, own, ranks, poison in (
+            ("one.so", ["--grad-accum", micros], groups, None),
+            ("pp.so", ["--pp", stages, "--microbatches", micros], groups * stages, env),
+        ):
+            done = self.ckc(*flags, *own, *form, *FLAGS, "-o", self.path(so), "--quiet")
+            if not self.must(done, f"{what}: compile {own}"):
+                return
+            done, log, save = self.train(so, data, ranks, *run, env=poison)
+            if not self.must(done, f"{what}: run {own}"):
+                return
+            if so == "one.so":
+                want = ck.losses(log), ck.tensors(save)
+        got = ck.losses(log), ck.tensors(save)
+        if near:
+            far = max(abs(a / b - 1) for a, b in zip(got[0], want[0]))
+            self.check(far <= near, f"{what}: losses {want[0]} and {got[0]}")
+            return
+        self.check(got[0] == want[0], f"{what}: losses {want[0]} and {got[0]}")
+        names = set(got[1]) ^ set(want[1])
+        self.check(not names, f"{what}: only one has {sorted(names)[:4]}")
+        differ = [k for k in want[1] if k in got[1] and got[1][k] != want[1][k]]
+        self.check(not differ, f"{what}: {len(differ)} tensors differ, such as {differ[:3]}")
+
+    def models(self):
+        for i, stem in enumerate(MODELS):
+            for k, shape in enumerate(SHAPES):
+                if i == 0 or k in (i % 3, 1):
+                    self.one(stem, *shape, "", env={"CKR_POISON": "1"} if k == 1 else None)
+
+    def forms(self):
+        for name, form in FORMS.items():
+            self.one("llama-dynamo", 3, 5, f", {name}", *form)
+        self.one("llama-dynamo", 3, 5, ", clipped", near=1e-6, run=["--clip", 0.1])
+        self.one("chargpt-dyn-o24", 2, 3, ", clipped", "--tp", 2, near=1e-6, run=["--clip", 0.1])
+        self.one("chargpt-dyn-o24", 2, 3, ", no dropout", "--dropout", "off")
+
+    def files(self):
+        flags, data = self.model("chargpt-dyn-o24")
+        run = ["--data", data, "--seed", 5, "--threads", 1, "--quiet"]
+        shapes = [["--pp", 2, "--microbatches", 4], ["--grad-accum", 4]]
+        shapes += [["--pp", 3, "--microbatches", 4], ["--pp", 4, "--grad-accum", 4]]
+        last = []
+        for i, own in enumerate(shapes):
+            so, save = self.path("f.so"), self.path("f.st")
+            self.must(self.ckc(*flags, *own, "-o", so, "--quiet"), f"files: {own}")
+            ranks = own[1] if own[0] == "--pp" else 1
+            done = self.ckrun(so, "--ranks", ranks, *run, "--steps", i + 1, "--save", save, *last)
+            if not self.must(done, f"files: run {own}"):
+                return
+            last = ["--resume", save]
+        so, save = self.path("w.so"), self.path("w.st")
+        self.must(self.ckc(*flags, "--grad-accum", 4, "-o", so, "--quiet"), "files: one rank")
+        self.must(self.ckrun(so, *run, "--steps", len(shapes), "--save", save), "files: one rank")
+        a, b = ck.tensors(self.path("f.st")), ck.tensors(save)
+        self.check(a == b, f"files: {[k for k in b if a.get(k) != b[k]][:4]} differ")
+
+    def evaluation(self):
+        flags, data = self.model("chargpt-dyn-o24")
+        got = []
+        for own, ranks in ([], 1), (["--pp", 3, "--microbatches", 4], 3):
+            so = self.path("e.so")
+            self.must(self.ckc(*flags, *own, "-o", so, "--quiet"), f"evaluation: {own}")
+            done = self.ckrun("eval", so, "--ranks", ranks, "--data", data)
+            self.must(done, f"evaluation: {own}")
+            got.append(re.search(r"loss +([0-9.]+)", done.stdout))
+        same = all(got) and got[0][1] == got[1][1]
+        self.check(same, f"evaluation: {[x and x[0] for x in got]}")
+
+    def processes(self):
+        flags, data = self.model("llama-dynamo")
+        own = ["--pp", 2, "--microbatches", 3, "--tp", 2, "--dp", 2, "--zero", 1]
+        so = self.path("p.so")
+        self.must(self.ckc(*flags, *own, "-o", so, "--quiet"), "processes: compile")
+        done, log, save = self.train("p.so", data, 8)
+        self.must(done, "processes: virtual ranks")
+        want = ck.losses(log), ck.content(save)
+        run = ["--data", data, "--steps", STEPS, "--seed", 5, "--threads", 1, "--quiet"]
+        run += ["--log", self.path("q.log"), "--save", self.path("q.st")]
+        done = spread.run(8, [self.ckrun_path, so, *run], cwd=self.work)
+        self.must(done, "processes: torchrun")
+        got = ck.losses(self.path("q.log")), ck.content(self.path("q.st"))
+        self.check(got == want, "processes: torchrun: other losses or parameters")
+        mpirun = shutil.which("mpirun")
+        module = os.path.join(os.path.dirname(self.ckrun_path), "ckr_mpi.so")
+        if not mpirun or not os.path.exists(module):
+            print("skipped: MPI, which needs mpirun and ckr_mpi.so")
+            return
+        os.remove(self.path("q.st"))
+        start = [mpirun, "--allow-run-as-root", "--oversubscribe", "-n", 8]
+        done = self.run([*start, self.ckrun_path, so, *run], {"ASAN_OPTIONS": "detect_leaks=0"})
+        self.must(done, "processes: MPI")
+        got = ck.losses(self.path("q.log")), ck.content(self.path("q.st"))
+        self.check(got == want, "processes: MPI: other losses or parameters")
+
+    def trace(self):
+        """1F1B: forward turns of as many micro-batches as stages follow, then forward and backward
+        in turns."""
+        flags, data = self.model("chargpt-dyn-o24")
+        so = self.path("t.so")
+        self.must(self.ckc(*flags, "--pp", 3, "--microbatches", 4, "-o", so, "--quiet"), "trace")
+        done = self.ckrun(
+            *(so, "--ranks", 3, "--data", data, "--steps", 1, "--quiet", "--trace", "t.json")
+        )
+        self.must(done, "trace: run")
+        events = ck.plan(self.path("t.json"))["traceEvents"]
+        for stage, want in enumerate(
+            ("f0 f1 f2 b0 f3 b1 b2 b3", "f0 f1 b0 f2 b1 f3 b2 b3", "f0 b0 f1 b1 f2 b2 f3 b3")
+        ):
+            turns = [e for e in events if e.get("cat") == "turn" and e["tid"] == stage + 1]
+            found = [f"{e['name'][0]}{e['args']['micro']}" for e in turns]
+            ends = [(e["ts"], e["ts"] + e["dur"]) for e in turns]
+            self.check(found == [*want.split(), "n3", "u3"], f"trace: stage {stage}: {found}")
+            apart = all(a[1] <= b[0] + 1e-3 for a, b in zip(ends, ends[1:]))
+            self.check(apart, f"trace: stage {stage}: turns overlap: {ends}")
+
+    def some(self):
+        self.one("chargpt-dyn-o24", 3, 4, "")
+        self.one("llama-dynamo", 2, 4, ", ranks and replicas", "--tp", 2, "--dp", 2)
+
+
+def main():
+    bench = Pipelines()
+    parts = ["models", "forms", "files", "evaluation", "processes", "trace"]
+    for part in bench.names or parts:
+        getattr(bench, part)()
+    bench.finish()
+
+
+if __name__ == "__main__":
+    main()
