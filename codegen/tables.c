@@ -218,6 +218,13 @@ emit_tensors(struct out *o, const struct emitted_program *prog, int which,
 	out_put(o, "};\n");
 }
 
+/* Whether the op updates element by element: one launch may apply several. */
+static int
+joins_updates(Op op)
+{
+	return op_info[op].flags & F_UPDATE && op_info[op].flags & F_COPY;
+}
+
 static bool
 emit_program(struct out *o, const struct emitted_program *p, int which,
              const struct rank_tables *ranks, Diag *d)
@@ -256,13 +263,13 @@ emit_program(struct out *o, const struct emitted_program *p, int which,
 			out_put(o, "%s", k ? " \",\" " : "");
 			out_literal(o, st->onnx[k]);
 		}
-		out_put(o, ",\n\t  %u, %u, %u, %d, %s, %.17g, %.17g, %.9g, %s "
-		        "},\n", narg, args, nconst, p->nconst[i],
+		out_put(o, ",\n\t  %u, %u, %u, %d, %s, %.17g, %.17g, %.9g, "
+		        "%s, %d },\n", narg, args, nconst, p->nconst[i],
 		        phase_text(o->arena, n), st->flops,
 		        st->sent > 0 ? st->sent : st->bytes, st->seconds,
 		        rank_tables_has_transfer(p, i)
 		        ? arena_printf(o->arena, "&comm%d[%u]", which, ncomm++)
-		        : "NULL");
+		        : "NULL", joins_updates(n->op));
 		narg += args;
 		nconst += (uint32_t)p->nconst[i];
 	}

@@ -11,6 +11,7 @@ spills or a loop of attention is too long.
 
 import argparse
 import collections
+import math
 import os
 import re
 import subprocess
@@ -35,7 +36,8 @@ HMMA_CYCLES = 6.2
 LIMITS = {"ckr_flash_kernel": 600, "ckr_flash_dq": 800, "ckr_flash_dkv": 800}
 
 SIZES = {"f32": 4, "bf16": 2, "f16": 2, "i64": 8, "f64": 8, "i32": 4, "bool": 1}
-Call = collections.namedtuple("Call", "function op count flops bytes planned shapes launches")
+JOINED = 360  # updates that a launch applies
+Call = collections.namedtuple("Call", "function op count flops bytes planned joins shapes launches")
 
 
 def emit(ckc, model, flags, folder):
@@ -117,9 +119,9 @@ def calls(folder):
     with open(os.path.join(folder, "model.c")) as f:
         text = f.read()
     program = re.search(r"struct ckr_instr instr0\[\] = \{\n(.*?)\n\};", text, re.S)[1]
+    number = r"([\d.e+-]+), "
     rows = re.findall(
-        r"\{ (\w+), \"(\w+)\", .*?\n\t  [\d, -]+?, ([\d.e+-]+), ([\d.e+-]+), ([\d.e+-]+), NULL \}",
-        program,
+        r"\{ (\w+), \"(\w+)\", .*?\n\t  [\d, -]+?, " + 3 * number + r"NULL, (\d) \}", program
     )
     count = collections.Counter(r[0] for r in rows)
     shapes = functions(folder)
@@ -163,7 +165,7 @@ def seconds(call, kernels):
     own = [kernels[x[0]] for x in call.launches if x[0] in kernels]
     used = {k.name: k for k in own}.values()
     flash = [k for k in used if "flash" in k.name and k.loops]
-    start = RATES["launch"] * 1e-6 * len(call.launches)
+    start = RATES["launch"] * 1e-6 * len(call.launches) / (JOINED if call.joins else 1)
     moved = call.bytes / RATES["bytes"]
     if flash:
         cycles = sum(attention_cycles(k) for k in flash) * tiles(call)
@@ -215,7 +217,7 @@ def print_calls(found, kernels):
         t = seconds(c, by)
         r = rows[c.op]
         r[0] += c.count
-        r[1] += c.count * len(c.launches)
+        r[1] += c.count * len(c.launches) / (JOINED if c.joins else 1)
         for i, x in enumerate((c.bytes / 1e6, t * 1e6, c.planned * 1e6)):
             r[2 + i] += c.count * x
         total += c.count * t
@@ -223,7 +225,7 @@ def print_calls(found, kernels):
     print("\n| op | calls | launches | MB | estimated us | ckc's us |")
     print("|---|---:|---:|---:|---:|---:|")
     for op, r in sorted(rows.items(), key=lambda x: -x[1][3]):
-        print(f"| {op} | {r[0]} | {r[1]} | {r[2]:.0f} | {r[3]:.0f} | {r[4]:.0f} |")
+        print(f"| {op} | {r[0]} | {math.ceil(r[1])} | {r[2]:.0f} | {r[3]:.0f} | {r[4]:.0f} |")
     print(f"| all | | | | {total * 1e6:.0f} | {planned * 1e6:.0f} |")
     return total, planned
 
