@@ -34,6 +34,9 @@ START = 128  # elements of k whose time a product's start and end take
 ISSUE, ATTENTION, CORES = 0.7, 0.45, 0.40
 HMMA_CYCLES = 6.2
 LIMITS = {"ckr_flash_kernel": 600, "ckr_flash_dq": 800, "ckr_flash_dkv": 800}
+# Vectors are not for kernels that walk an axis or read places, and not for a few numbers.
+NARROW = re.compile("argmax|resize|reshape|topk|ckr_batch_finish|ckr_expert_dw")
+VECTORS = re.compile("ckr_(update|update_joined|accumulate|ema|convert|finite|round)_")
 
 SIZES = {"f32": 4, "bf16": 2, "f16": 2, "i64": 8, "f64": 8, "i32": 4, "bool": 1}
 JOINED = 360  # updates that a launch applies
@@ -154,8 +157,8 @@ def tiles(call):
 
 
 def product_seconds(fields):
-    m, n, k, batch, size = (int(x) for x in fields[1:])
-    moved = size * batch * (m * k + k * n + m * n)
+    m, n, k, batch, size, y, c = (int(x) for x in fields[1:])
+    moved = batch * (size * (m * k + k * n) + (y + c) * m * n)
     return max(2.0 * m * n * (k + START) * batch / RATES[size], moved / RATES["bytes"])
 
 
@@ -238,6 +241,18 @@ def faults(kernels):
         limit = next((n for name, n in LIMITS.items() if k.name.startswith(name)), None)
         if limit and k.loops and (way := attention_way(k)) > limit:
             yield f"{k.name}: {way} instructions for a tile, expected at most {limit}"
+    yield from narrow(kernels)
+
+
+def narrow(kernels):
+    """Kernels whose accesses of global memory should have 128 bits."""
+    for k in kernels:
+        if k.wide is None or NARROW.search(k.name):
+            continue
+        for kind in sorted(k.split):
+            yield f"{k.name}: {kind} of neighbours that could be one of 128 bits"
+        if VECTORS.match(k.name) and "LDG" not in k.wide:
+            yield f"{k.name}: no loads of 128 bits"
 
 
 def attention_way(kernel):
