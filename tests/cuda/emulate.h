@@ -198,6 +198,18 @@ exp2(float x)
 	return y < 0x1p-126f ? 0.0f : y;
 }
 
+/* st.global */
+template <typename T> EMU_UNSEEN void
+store_global(T *y, T x)
+{
+	if ((uintptr_t)y - (uintptr_t)dynamic < sizeof dynamic) {
+		fprintf(stderr, "emulated GPU: a store to global memory "
+		        "writes shared memory\n");
+		abort();
+	}
+	*y = x;
+}
+
 /* ---- copies that land when they are waited for ---- */
 
 struct copy {

@@ -259,7 +259,7 @@ CKR_DEVICE void
 ckr_store_word(uint4 *y, uint4 x)
 {
 #ifdef __CUDA_EMULATED__
-	*y = x;
+	emu::store_global(y, x);
 #else
 	asm volatile("st.global.v4.b32 [%0], {%1, %2, %3, %4};"
 	             :: "l"(__cvta_generic_to_global(y)), "r"(x.x), "r"(x.y),
