@@ -232,6 +232,13 @@ emit_tensors(struct out *o, const struct emitted_program *prog, int which,
 	out_put(o, "};\n");
 }
 
+/* Whether the op updates element by element: one launch may apply several. */
+static int
+joins_updates(Op op)
+{
+	return op_info[op].flags & F_UPDATE && op_info[op].flags & F_COPY;
+}
+
 static void
 emit_stage_tensors(struct out *o, const struct emitted_stages *s,
                    const struct rank_tables *ranks)
@@ -272,6 +279,7 @@ emit_instr(struct out *o, const struct emitted_program *p, int64_t i, int which,
            struct rows *at)
 {
 	const struct plan_step *st = &p->plan->step[i];
+	const Node *n = &p->g->node[st->gnode];
 	uint32_t args = count_args(p, i);
 
 	out_put(o, "\t{ %s, ", p->kernel[i] ? p->kernel[i] : "NULL");
@@ -283,13 +291,14 @@ emit_instr(struct out *o, const struct emitted_program *p, int64_t i, int which,
 		out_put(o, "%s", k ? " \",\" " : "");
 		out_literal(o, st->onnx[k]);
 	}
-	out_put(o, ",\n\t  %u, %u, %u, %d, %s, %.17g, %.17g, %.9g, %s, %u },\n",
+	out_put(o, ",\n\t  %u, %u, %u, %d, %s, %.17g, %.17g, %.9g, %s, %u, %d "
+	        "},\n",
 	        at->arg, args, at->constant, p->nconst[i],
-	        phase_text(o->arena, &p->g->node[st->gnode]), st->flops,
+	        phase_text(o->arena, n), st->flops,
 	        st->sent > 0 ? st->sent : st->bytes, st->seconds,
 	        rank_tables_has_transfer(p, i)
 	        ? arena_printf(o->arena, "&comm%d[%u]", which, at->comm++)
-	        : "NULL", p->number);
+	        : "NULL", p->number, joins_updates(n->op));
 	at->arg += args;
 	at->constant += (uint32_t)p->nconst[i];
 }

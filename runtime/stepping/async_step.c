@@ -192,11 +192,12 @@ enqueue_steps(struct stepping *c, enum step_segment which, uint32_t from,
 {
 	const struct ckr_program *p = c->world->plan.p;
 
-	for (uint32_t i = from; i < to; i++) {
+	for (uint32_t i = from, next; i < to; i = next) {
+		next = i + 1;
 		if (!is_in_segment(c, which, p->instr[i].phase))
 			continue;
-		CKR_TRY(instr_run(c, &c->world->plan, i));
-		finite_enqueue(c, &c->world->plan, i);
+		CKR_TRY(instr_run_some(c, &c->world->plan, i, to, &next));
+		finite_enqueue(c, &c->world->plan, next - 1);
 	}
 	return instr_check_launches(c, to);
 }

@@ -425,6 +425,17 @@ finite_enqueue(struct stepping *c, const struct loaded_program *b, uint32_t i)
 			enqueue_check(c, b, 0, &p->tensor[k]);
 }
 
+void
+finite_load(struct stepping *c)
+{
+	const struct loaded_program *b = &c->world->plan;
+
+	for (uint32_t i = 0; i < b->p->ninstr; i++)
+		finite_enqueue(c, b, i);
+	/* other values may lie there by now */
+	env_found_nonfinite(c);
+}
+
 /* A mask among the buffers may well hold infinities: what no step writes is
  * not checked. */
 static ckr_status

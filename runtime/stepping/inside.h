@@ -216,6 +216,9 @@ void finite_restore(struct stepping *, unsigned char *copy);
  * finite_check_grads. */
 void finite_enqueue(struct stepping *, const struct loaded_program *,
                     uint32_t i);
+/* Launch these checks once, for nothing: a GPU may have to wait for the load of
+ * a kernel, which it cannot while a graph is recorded. */
+void finite_load(struct stepping *);
 /* CKR_ENAN if the loss, known after instruction i, or a gradient that is ready
  * before it is not finite, and the mode asks for the check. */
 ckr_status finite_check_loss(struct stepping *, const struct loaded_program *,
@@ -250,6 +253,10 @@ ckr_status count_begin_micro(struct stepping *, const struct loaded_program *);
 /* Run instruction i of a program, on all ranks here. */
 ckr_status instr_run(struct stepping *, const struct loaded_program *,
                      uint32_t i);
+/* The same of instruction i, and of those before `to` that are launched with
+ * it; *next: the first that is not. */
+ckr_status instr_run_some(struct stepping *, const struct loaded_program *,
+                          uint32_t i, uint32_t to, uint32_t *next);
 /* Whether all kernels before instruction i could be launched. */
 ckr_status instr_check_launches(struct stepping *, uint32_t i);
 /* Before instruction i: whether kernels of a GPU have found bad data. */

@@ -157,6 +157,60 @@ instr_run(struct stepping *c, const struct loaded_program *b, uint32_t i)
 	return CKR_OK;
 }
 
+/* Whether a GPU may apply the update of instruction i together with those next
+ * to it: it writes nothing in the arena, so none reads what another writes. */
+static bool
+may_join(const struct ckr_program *p, uint32_t i)
+{
+	const struct ckr_instr *s = &p->instr[i];
+	bool joins = s->joins && s->run && !s->comm;
+
+	for (uint32_t k = 0; k < s->narg && joins; k++) {
+		int32_t t = p->arg[s->arg0 + k];
+
+		joins = t < 0 || p->tensor[t].ready != (int32_t)i
+		        || p->tensor[t].flags & CKR_RESIDENT;
+	}
+	return joins;
+}
+
+/* The end of the instructions from i on, before `to`, that are launched
+ * together. */
+static uint32_t
+end_of_joined(const struct stepping *c, const struct ckr_program *p,
+              uint32_t i, uint32_t to)
+{
+	uint32_t end = i;
+
+	/* what watches sees every instruction */
+	if (!c->async.possible || c->observer)
+		return i + 1;
+	while (end < to && may_join(p, end)
+	       && p->instr[end].phase == p->instr[i].phase)
+		end++;
+	return end > i ? end : i + 1;
+}
+
+ckr_status
+instr_run_some(struct stepping *c, const struct loaded_program *b, uint32_t i,
+               uint32_t to, uint32_t *next)
+{
+	struct ckr_updates updates;
+	ckr_status s = CKR_OK;
+
+	*next = end_of_joined(c, b->p, i, to);
+	if (*next == i + 1)
+		return instr_run(c, b, i);
+	updates.n = 0;
+	c->env.updates = &updates;
+	for (; i < *next && s == CKR_OK; i++)
+		s = instr_run(c, b, i);
+	c->env.updates = NULL;
+	if (updates.n && s == CKR_OK)
+		updates.launch(&updates, &c->env);
+	return s;
+}
+
 int
 instr_enter(const struct stepping *c)
 {

@@ -77,7 +77,8 @@ run_instrs(struct stepping *c, const struct loaded_program *b, uint32_t first,
 	uint32_t commit = program_commit(p);
 	ckr_status s;
 
-	for (uint32_t i = first; i < end; i++) {
+	for (uint32_t i = first, next; i < end; i = next) {
+		next = i + 1;
 		if (i == commit)
 			CKR_TRY(instr_defer(c, instr_check_faults(c, b, i), i));
 		if (is_skipped_in_micro(p, i, last)) {
@@ -87,15 +88,16 @@ run_instrs(struct stepping *c, const struct loaded_program *b, uint32_t first,
 				CKR_TRY(tell_observers(c, b, i));
 			continue;
 		}
-		CKR_TRY(instr_defer(c, instr_run(c, b, i), i));
+		s = instr_run_some(c, b, i, i < commit ? commit : end, &next);
+		CKR_TRY(instr_defer(c, s, i));
 		s = prefer_fault(c, b, i, finite_check_loss(c, b, i));
 		CKR_TRY(instr_defer(c, s, i));
 		norm_after(c, b, i);
 		CKR_TRY(tell_observers(c, b, i));
-		s = prefer_fault(c, b, i, finite_check_grads(c, b, i + 1));
+		s = prefer_fault(c, b, i, finite_check_grads(c, b, next));
 		CKR_TRY(instr_defer(c, s, i));
 		/* nothing is updated that one of them would not */
-		if (last && i + 1 == p->apply && !c->lib->nstage)
+		if (last && next == p->apply && !c->lib->nstage)
 			CKR_TRY(instr_agree(c));
 	}
 	return instr_check_faults(c, b, end);

@@ -187,7 +187,11 @@ run_sync(struct stepping *c, struct inflight_step *f)
 	while (f->status == CKR_ENAN && stepping_again(c));
 	f->err = *c->err;
 	if (c->async.possible && f->status == CKR_OK) {
-		c->async.warm = true;
+		/* observers keep updates from being launched together */
+		if (!c->async.warm && !c->observer) {
+			finite_load(c);
+			c->async.warm = true;
+		}
 		c->peak = stepping_peak_bytes(c);
 	}
 }

@@ -488,7 +488,7 @@ classifiers(struct setup *t)
 		              tb ? SHAPE(classes, dim) : SHAPE(dim, classes),
 		              -1, 1);
 		in[2] = given(t, k & 4 ? DT_I32 : DT_I64, SHAPE(rows), 0,
-		              deep ? 2 : 20);
+		              deep ? 2 : large ? (double)classes : 20);
 		in[3] = bias ? floats(t, SHAPE(classes)) : 0;
 		in[4] = seeded ? given(t, DT_F32, shape_scalar(), 2, 3) : 0;
 		n = node_new(t->g, OP_CLASSIFIER, seeded ? 5 : bias ? 4 : 3,

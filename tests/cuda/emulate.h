@@ -198,6 +198,18 @@ exp2(float x)
 	return y < 0x1p-126f ? 0.0f : y;
 }
 
+/* st.global */
+template <typename T> EMU_UNSEEN void
+store_global(T *y, T x)
+{
+	if ((uintptr_t)y - (uintptr_t)dynamic < sizeof dynamic) {
+		fprintf(stderr, "emulated GPU: a store to global memory "
+		        "writes shared memory\n");
+		abort();
+	}
+	*y = x;
+}
+
 /* ---- copies that land when they are waited for ---- */
 
 struct copy {
@@ -460,6 +472,12 @@ start(void *on, launch l, size_t bytes)
 		error = stream->current();
 		return;
 	}
+	/* lazy loading may have to wait for the GPU */
+	if (stream && stream->capturing && !asked_by(l.kernel)->loaded) {
+		error = 900;
+		return;
+	}
+	asked_by(l.kernel)->loaded = true;
 	if (!stream || !stream->end) {
 		if (stream)
 			stream->enter();
@@ -481,7 +499,8 @@ launch_kernel(const char *name, void *on, bool meets, int64_t blocks,
 	auto body = [=] { kernel(arg...); };
 	typedef decltype(body) bound;
 
-	check_launch(name, (const void *)kernel, blocks, threads, shared);
+	check_launch(name, (const void *)kernel, blocks, threads, shared,
+	             (sizeof(A) + ... + 0));
 	start(on, { name, (const void *)kernel, meets, (unsigned)blocks,
 	            (unsigned)threads, shared,
 	            [](void *b) { (*(bound *)b)(); }, &body }, sizeof body);
@@ -542,6 +561,7 @@ inline const char *
 cudaGetErrorString(cudaError_t e)
 {
 	return e == 201 ? "invalid device context"
+	     : e == 900 ? "operation not permitted when stream is capturing"
 	     : "too many resources requested for launch";
 }
 

@@ -190,6 +190,25 @@ COPY(copy, true, true)
 COPY(no_wait, false, true)
 COPY(no_barrier, true, false)
 
+/* ---- stores ---- */
+
+GLOBAL
+global_kernel(float *y)
+{
+	emu::store_global(y + threadIdx.x, 1.0f);
+}
+BLOCK(global, 64, 0)
+
+GLOBAL
+not_global_kernel(float *y)
+{
+	CKR_SHARED(float, room);
+
+	emu::store_global(room + threadIdx.x, 1.0f);
+	y[threadIdx.x] = room[threadIdx.x];
+}
+BLOCK(not_global, 64, 256)
+
 /* ---- launches ---- */
 
 GLOBAL
@@ -219,3 +238,43 @@ CASE(too_much, ask(228 << 10); LARGE(1, 64, 228 << 10))
 CASE(threads, LARGE(1, 1056, 0))
 CASE(blocks, LARGE((int64_t)1 << 32, 32, 0))
 CASE(no_blocks, LARGE(0, 32, 0))
+
+template <int BYTES> struct argument {
+	char at[BYTES];
+};
+
+template <int BYTES> GLOBAL
+argument_kernel(argument<BYTES> x, float *y)
+{
+	y[threadIdx.x] = x.at[0];
+}
+#define ARGUMENT(bytes) \
+	CKR_LAUNCH((argument_kernel<bytes>), 1, 32, 0, env, \
+	           argument<bytes>(), y)
+CASE(arguments, ARGUMENT(32764 - 8))
+CASE(many_arguments, ARGUMENT(32764 - 7))
+
+/* A stream that records a graph; what it keeps is dropped. */
+static void
+record(bool loaded, float *y)
+{
+	fake_work *end = NULL;
+	fake_stream s = {};
+
+	s.end = &end;
+	s.capturing = 1;
+	s.current = [] { return 0; };
+	s.keep = [](fake_stream *, void (*)(void *), void (*drop)(void *),
+	            void *arg) { drop(arg); };
+	if (loaded)
+		LARGE(1, 64, 0);
+	env->stream = &s;
+	LARGE(1, 64, 0);
+	env->stream = NULL;
+	if (cudaError_t e = cudaGetLastError()) {
+		fprintf(stderr, "%s\n", cudaGetErrorString(e));
+		abort();
+	}
+}
+CASE(recorded, record(true, y))
+CASE(recorded_first, record(false, y))

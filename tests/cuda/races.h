@@ -401,6 +401,7 @@ struct asked {
 	const void *kernel;
 	size_t bytes;
 	unsigned registers;             /* of a thread; 0: not asked for */
+	bool loaded;                    /* launched outside of a graph */
 };
 
 static asked asked_for[256];
@@ -428,13 +429,35 @@ block_limit()
 	       : arch / 10 == 8 || arch / 10 == 12 ? 99 : 227) << 10;
 }
 
+enum { ARGUMENTS = 32764 };             /* bytes, of CUDA 12.1 and later */
+
+/* CKR_EMULATE_LAUNCHES=FILE: a line for each launch. */
+EMU_UNSEEN inline void
+log_launch(const char *name, int64_t blocks)
+{
+	static const char *path = getenv("CKR_EMULATE_LAUNCHES");
+	FILE *f = path ? fopen(path, "a") : NULL;
+
+	if (!f)
+		return;
+	fprintf(f, "%s\t%lld\n", name, (long long)blocks);
+	fclose(f);
+}
+
 /* The limits of a launch; blocks and threads are as the kernel's host gave
  * them. */
 inline void
 check_launch(const char *name, const void *kernel, int64_t blocks,
-             int64_t threads, size_t shared)
+             int64_t threads, size_t shared, size_t arguments)
 {
 	size_t asked = asked_by(kernel)->bytes, most = asked ? asked : UNASKED;
+
+	log_launch(name, blocks);
+	if (arguments > ARGUMENTS) {
+		fprintf(stderr, "emulated GPU: %s: %zu bytes of arguments, of "
+		        "which %d are allowed\n", name, arguments, ARGUMENTS);
+		abort();
+	}
 
 	if (blocks < 1 || blocks > INT32_MAX || threads < 1 || threads > 1024
 	    || shared > most) {

@@ -40,6 +40,12 @@ CASES = {
     "threads": "1056 threads",
     "blocks": "4294967296 blocks",
     "no_blocks": "0 blocks",
+    "global": None,
+    "not_global": "a store to global memory writes shared memory",
+    "arguments": None,
+    "many_arguments": "32765 bytes of arguments, of which 32764 are allowed",
+    "recorded": None,
+    "recorded_first": "not permitted when stream is capturing",
 }
 # the same on other GPUs
 OTHERS = {("asked", "86"): "of which 49152 are allowed", ("asked", "80"): None}

@@ -3,14 +3,17 @@
 and vector loads used, loops of attention within their limits, and ckc's estimate of a step near
 that of its machine code (tests/bench/gpu/kernels.py).
 
-    real.py [--all] CKC CKRUN GPT [NVCC [MODEL.onnx...]]
+    real.py [--all] [--table FILE] CKC CKRUN GPT [NVCC [MODEL.onnx...]]
 
-Each model is compiled for one GPU and type of floats, with --all for all of them.  Skipped (status
+Each model is compiled for one GPU and type of floats, with --all for all of them; --table adds the
+rows of tests/bench/results/kernels.md to FILE, as they come.  MODEL.onnx has an output `loss`, or
+flags beside it as tests/models has.  Skipped (status
 77) where there is no nvcc; the script toolkit beside this file gets one, NVCC.  Without a
 disassembler (cuobjdump on the path, beside nvcc, or CUOBJDUMP) only ptxas is asked.  Nothing runs:
 that takes a GPU.
 """
 
+import argparse
 import json
 import os
 import shutil
@@ -64,11 +67,23 @@ def model(bench, gpt, name):
             bench.must(bench.run(argv), "gpt")
         return path, ["--loss", "loss"]
     stem = os.path.splitext(name)[0] if name.endswith(".onnx") else os.path.join(MODELS, name)
+    if not os.path.exists(stem + ".json"):
+        return stem + ".onnx", ["--loss", "loss"]
     with open(stem + ".json", encoding="utf-8") as f:
         return stem + ".onnx", check_models.compile_flags(json.load(f), os.path.basename(stem))
 
 
-def check(bench, ckc, compiler, gpt, case):
+def add_row(table, path, dtype, arch, found):
+    name = os.path.splitext(os.path.basename(path))[0]
+    spills = sum(bool(k.spills or k.frame) for k in found)
+    most = max(k.registers for k in found)
+    narrow = len(list(kernels.narrow(found)))
+    with open(table, "a", encoding="utf-8") as f:
+        row = name, dtype, arch, len(found), most, spills, narrow
+        f.write(f"| {' | '.join(str(x) for x in row)} |\n")
+
+
+def check(bench, ckc, compiler, gpt, case, table):
     name, dtype, arch = case
     path, flags = model(bench, gpt, name)
     what = f"{os.path.basename(path)} {dtype} {arch}"
@@ -76,6 +91,8 @@ def check(bench, ckc, compiler, gpt, case):
         kernels.emit(ckc, path, [*flags, "--dtype", dtype], folder)
         found, text = kernels.compiled(compiler, arch, folder)
         bench.check(len(found) > 10, f"{what}: {len(found)} kernels")
+        if table:
+            add_row(table, path, dtype, arch, found)
         for fault in kernels.faults(found):
             bench.check(False, f"{what}: {fault}")
         if text:
@@ -94,21 +111,23 @@ def check_estimate(bench, ckc, compiler, gpt):
 
 
 def main():
-    every = "--all" in sys.argv
-    argv = [x for x in sys.argv if x != "--all"]
+    p = argparse.ArgumentParser(add_help=False)
+    p.add_argument("--all", action="store_true")
+    p.add_argument("--table")
+    o, argv = p.parse_known_args(sys.argv)
     ckc, gpt = (os.path.abspath(x) for x in (argv[1], argv[3]))
     compiler = nvcc(argv[4:5])
     if not compiler:
         print("no nvcc: what is emitted was not compiled for a GPU; tests/cuda/toolkit gets one")
         sys.exit(77)
-    del sys.argv[3:]
+    sys.argv = argv[:3]
     bench = ck.Bench()
     cases = CASES + [(x, d, "sm_90a") for x in argv[5:] for d in ("bf16",)]
-    if every:
+    if o.all:
         names = dict.fromkeys(name for name, _, _ in cases)
         cases = [(name, d, a) for name in names for d in DTYPES for a in ARCHS]
     for case in cases:
-        check(bench, ckc, compiler, gpt, case)
+        check(bench, ckc, compiler, gpt, case, o.table)
     if sass.disassembler(compiler):
         check_estimate(bench, ckc, compiler, gpt)
     else:

@@ -358,35 +358,44 @@ static const int64_t consts[] = { IN, OUT, 1, IN, 1, OUT, 0, 1, 6, 2 };
 
 #define ACCUMULATE \
 	{ k_accumulate, "accumulate", "g1", 39, 3, 8, 1, CKR_BACKWARD, 6, 72, \
-	  1e-7, NULL, 0 }, \
+	  1e-7, NULL, 0, 0 }, \
 	{ k_accumulate, "accumulate", "g2", 42, 3, 9, 1, CKR_BACKWARD, 2, 24, \
-	 1e-7, NULL, 0 },
+	 1e-7, NULL, 0, 0 },
 #define BACK \
-	{ k_dw, "matmul", "dense", 17, 3, 0, 0, CKR_BACKWARD, 48, 104, 1e-7, NULL, 0 }, \
-	{ k_db, "reduce_sum", "dense", 20, 2, 0, 0, CKR_BACKWARD, 8, 40, 1e-7, NULL, 0 },
+	{ k_dw, "matmul", "dense", 17, 3, 0, 0, CKR_BACKWARD, 48, 104, \
+	  1e-7, NULL, 0, 0 }, \
+	{ k_db, "reduce_sum", "dense", 20, 2, 0, 0, CKR_BACKWARD, 8, 40, \
+	  1e-7, NULL, 0, 0 },
 #define UPDATE \
-	{ k_adamw, "adamw", NULL, 22, 5, 0, 4, CKR_UPDATE, 60, 168, 1e-7, NULL, 0 }, \
-	{ k_adamw, "adamw", NULL, 27, 5, 4, 4, CKR_UPDATE, 20, 56, 1e-7, NULL, 0 }, \
-	{ k_count, "count", NULL, 32, 2, 0, 0, CKR_UPDATE, 0, 8, 1e-7, NULL, 0 },
+	{ k_adamw, "adamw", NULL, 22, 5, 0, 4, CKR_UPDATE, 60, 168, \
+	  1e-7, NULL, 0, 0 }, \
+	{ k_adamw, "adamw", NULL, 27, 5, 4, 4, CKR_UPDATE, 20, 56, \
+	  1e-7, NULL, 0, 0 }, \
+	{ k_count, "count", NULL, 32, 2, 0, 0, CKR_UPDATE, 0, 8, \
+	  1e-7, NULL, 0, 0 },
 #if ACCUM == 1
 #undef ACCUMULATE
 #define ACCUMULATE
 #endif
 
 static const struct ckr_instr steps[] = {
-	{ FIRST, 0, 0, CKR_FORWARD, 48, 112, 1e-7, NULL, 0 },
-	{ k_loss, "mse", "mse", 4, 4, 0, 0, CKR_FORWARD, 24, 68, 1e-7, NULL, 0 },
+	{ FIRST, 0, 0, CKR_FORWARD, 48, 112, 1e-7, NULL, 0, 0 },
+	{ k_loss, "mse", "mse", 4, 4, 0, 0, CKR_FORWARD, 24, 68,
+	  1e-7, NULL, 0, 0 },
 	{ k_again, "matmul", "dense", 8, 4, 0, 0, CKR_RECOMPUTE, 48, 112,
-	  1e-7, NULL, 0 },
+	  1e-7, NULL, 0, 0 },
 	{ k_again_2, "matmul", "dense", 45, 4, 0, 0, CKR_RECOMPUTE, 48, 112,
-	  1e-7, NULL, 0 },
-	{ k_dpred, "loop", "mse", 12, 5, 0, 0, CKR_BACKWARD, 24, 96, 1e-7, NULL, 0 },
+	  1e-7, NULL, 0, 0 },
+	{ k_dpred, "loop", "mse", 12, 5, 0, 0, CKR_BACKWARD, 24, 96,
+	  1e-7, NULL, 0, 0 },
 	BACK ACCUMULATE UPDATE
 };
 static const struct ckr_instr ref_steps[] = {
-	{ FIRST, 0, 0, CKR_FORWARD, 48, 112, 1e-7, NULL, 0 },
-	{ k_loss, "mse", "mse", 4, 4, 0, 0, CKR_FORWARD, 24, 68, 1e-7, NULL, 0 },
-	{ k_dpred, "loop", "mse", 34, 5, 0, 0, CKR_BACKWARD, 24, 96, 1e-7, NULL, 0 },
+	{ FIRST, 0, 0, CKR_FORWARD, 48, 112, 1e-7, NULL, 0, 0 },
+	{ k_loss, "mse", "mse", 4, 4, 0, 0, CKR_FORWARD, 24, 68,
+	  1e-7, NULL, 0, 0 },
+	{ k_dpred, "loop", "mse", 34, 5, 0, 0, CKR_BACKWARD, 24, 96,
+	  1e-7, NULL, 0, 0 },
 	BACK ACCUMULATE UPDATE
 };
 

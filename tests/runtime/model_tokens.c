@@ -80,8 +80,9 @@ static const int32_t args[] = { 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 9, 10 };
 static const struct ckr_comm sum = { .kind = CKR_ALL_REDUCE, .axis = REPLICAS
                                      ? CKR_DP : CKR_TP, .end = 1 };
 static const struct ckr_instr steps[] = {
-	{ k_look, "look", "gather", 0, 10, 0, 0, CKR_FORWARD, 0, 0, 0, NULL, 0 },
-	{ NULL, "all_reduce", "", 10, 2, 0, 0, CKR_FORWARD, 0, 0, 0, &sum, 0 },
+	{ k_look, "look", "gather", 0, 10, 0, 0, CKR_FORWARD, 0, 0, 0, NULL,
+	  0, 0 },
+	{ NULL, "all_reduce", "", 10, 2, 0, 0, CKR_FORWARD, 0, 0, 0, &sum, 0, 0 },
 };
 
 const struct ckr_library ckr_library = {

@@ -293,7 +293,7 @@ ckr_tile_softmax(struct ckr_softmax_state *t, int r, float *s,
 }
 
 template <typename T> CKR_GLOBAL
-__launch_bounds__(CKR_TILE_THREADS)
+__launch_bounds__(CKR_TILE_THREADS, 4)
 ckr_attention_kernel(struct ckr_attention a, T *o, float *lse, const T *q,
                      const T *k, const T *v, const void *mask,
                      struct ckr_env *env)

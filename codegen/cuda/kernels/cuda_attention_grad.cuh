@@ -196,7 +196,7 @@ ckr_attention_dq(struct ckr_attention a, struct ckr_attention_grad p,
 }
 
 template <typename T> CKR_GLOBAL
-__launch_bounds__(CKR_TILE_THREADS)
+__launch_bounds__(CKR_TILE_THREADS, 3)
 ckr_attention_dkv(struct ckr_attention a, struct ckr_attention_grad p,
                   const struct ckr_row_stats *stats, struct ckr_env *env)
 {

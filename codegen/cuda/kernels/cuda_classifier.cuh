@@ -66,9 +66,17 @@ ckr_logits(float *v, const Z *row, int p, int64_t n, const ckr_any &bias)
 {
 	enum { N = ckr_vec<Z>::N };
 	int64_t at = (int64_t)p * N;
-	int left = (int)ckr_least(n - at, N);
+	int left = N;
 
 	ckr_fetch<N>(v, row, at, n, true);
+	if (p < (int)(n / N)) {         /* all exist, as nearly everywhere */
+		if (bias.at)
+#pragma unroll
+			for (int j = 0; j < N; j++)
+				v[j] += ckr_at(bias, at + j);
+		return;
+	}
+	left = (int)(n - at);
 	if (bias.at)
 #pragma unroll
 		for (int j = 0; j < N; j++)
@@ -123,8 +131,8 @@ ckr_classifier_rows(Z *z, float *each, const float *weight, const float *seed,
 		                                     : 0.0f);
 		for (int p = begin; p < packs; p += step) {
 			if (held)
-				ckr_store<N>(copy + p * N,
-				             ckr_load<N>(row + p * N));
+				*(ckr_pack<Z, N> *)(copy + p * N) =
+					ckr_load<N>(row + p * N);
 			ckr_logits(v, from, p, n, bias);
 #pragma unroll
 			for (int j = 0; j < N; j++)
@@ -142,16 +150,15 @@ ckr_classifier_rows(Z *z, float *each, const float *weight, const float *seed,
 			each[i] = m + ckr_log(s) - own;
 		s = g / s;
 		for (int p = begin; p < packs; p += step) {
-			int64_t at = (int64_t)p * N, mine = label - at;
-
 			ckr_logits(v, from, p, n, bias);
 #pragma unroll
-			for (int j = 0; j < N; j++) {
+			for (int j = 0; j < N; j++)
 				v[j] = ckr_likely(v[j] - m) * s;
-				v[j] = j == mine ? v[j] - g : v[j];
-			}
-			ckr_write<N>(row, v, at, n, true);
+			ckr_write<N>(row, v, (int64_t)p * N, n, true);
 		}
+		/* the thread that has just written there */
+		if (label / N % step == begin)
+			ckr_put(&row[label], ckr_likely(own - m) * s - g);
 	}
 }
 

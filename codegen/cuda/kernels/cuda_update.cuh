@@ -32,6 +32,13 @@ struct ckr_rounding {
 		if (t.shard)
 			shard = *t.shard;
 	}
+
+	/* of a whole tensor */
+	__device__ __forceinline__ explicit
+	ckr_rounding(uint32_t number)
+		: stream(number), is_sharded(0), shard()
+	{
+	}
 };
 
 enum { CKR_UPDATE_PACK = 8 };
@@ -92,44 +99,181 @@ ckr_write_copy(const ckr_any &copy, const float *x, int64_t at, int64_t n,
 		ckr_write<CKR_UPDATE_PACK>((ckr_f16 *)copy.at, x, at, n, all);
 }
 
-template <typename R, typename Y, typename G, typename S> CKR_GLOBAL
-ckr_update_kernel(R rule, Y *y, S *m1, S *v1, ckr_any copy, const Y *p,
-                  const G *g, const S *m, const S *v, const float *norm,
-                  struct ckr_rounding round, int64_t n, struct ckr_way way,
-                  bool whole, const struct ckr_env *env)
+/* What an update reads and writes.  m, v: as far as there are states. */
+template <typename Y, typename G, typename S> struct ckr_updated {
+	Y *y;
+	S *m1, *v1;
+	ckr_any copy;
+	const Y *p;
+	const G *g;
+	const S *m, *v;
+	int64_t n;
+	bool whole;                     /* all of them are vectors */
+};
+
+/* Tasks of a block's threads, `first` and every `step`-th after it. */
+template <typename R, typename Y, typename G, typename S> CKR_DEVICE void
+ckr_update_tasks(R rule, const ckr_updated<Y, G, S> &u,
+                 const struct ckr_rounding &round,
+                 const struct ckr_step &step, int64_t first, int64_t stride,
+                 const struct ckr_env *env)
 {
 	enum { N = CKR_UPDATE_PACK };
+
+	for (int64_t at = first * N; at < u.n; at += stride * N) {
+		bool all = u.whole && at + N <= u.n;
+		float x[N], d[N], a[N], b[N];
+
+		ckr_fetch<N>(x, u.p, at, u.n, all);
+		ckr_fetch<N>(d, u.g, at, u.n, all);
+		if (R::STATES > 0)
+			ckr_fetch<N>(a, u.m, at, u.n, all);
+		if (R::STATES > 1)
+			ckr_fetch<N>(b, u.v, at, u.n, all);
+#pragma unroll
+		for (int j = 0; j < N; j++)
+			rule(&step, &x[j], &a[j], &b[j], d[j]);
+		if (u.copy.at)
+			ckr_write_copy(u.copy, x, at, u.n, all);
+		ckr_round_pack(x, Y(), round, 0, at, u.n, env);
+		ckr_write<N>(u.y, x, at, u.n, all);
+		if (R::STATES > 0) {
+			ckr_round_pack(a, S(), round, 1, at, u.n, env);
+			ckr_write<N>(u.m1, a, at, u.n, all);
+		}
+		if (R::STATES > 1) {
+			ckr_round_pack(b, S(), round, 2, at, u.n, env);
+			ckr_write<N>(u.v1, b, at, u.n, all);
+		}
+	}
+}
+
+template <typename R, typename Y, typename G, typename S> CKR_GLOBAL
+ckr_update_kernel(R rule, ckr_updated<Y, G, S> u, const float *norm,
+                  struct ckr_rounding round, struct ckr_way way,
+                  const struct ckr_env *env)
+{
 	const struct ckr_step step = ckr_step_of(norm, &way, env);
 
 	if (ckr_is_void(env))
 		return;
-	CKR_TASKS(int64_t, t, (n + N - 1) / N) {
-		int64_t at = t * N;
-		bool all = whole && at + N <= n;
-		float x[N], d[N], a[N], b[N];
+	ckr_update_tasks(rule, u, round, step,
+	                 (int64_t)blockIdx.x * blockDim.x + threadIdx.x,
+	                 (int64_t)gridDim.x * blockDim.x, env);
+}
 
-		ckr_fetch<N>(x, p, at, n, all);
-		ckr_fetch<N>(d, g, at, n, all);
-		if (R::STATES > 0)
-			ckr_fetch<N>(a, m, at, n, all);
-		if (R::STATES > 1)
-			ckr_fetch<N>(b, v, at, n, all);
-#pragma unroll
-		for (int j = 0; j < N; j++)
-			rule(&step, &x[j], &a[j], &b[j], d[j]);
-		if (copy.at)
-			ckr_write_copy(copy, x, at, n, all);
-		ckr_round_pack(x, Y(), round, 0, at, n, env);
-		ckr_write<N>(y, x, at, n, all);
-		if (R::STATES > 0) {
-			ckr_round_pack(a, S(), round, 1, at, n, env);
-			ckr_write<N>(m1, a, at, n, all);
-		}
-		if (R::STATES > 1) {
-			ckr_round_pack(b, S(), round, 2, at, n, env);
-			ckr_write<N>(v1, b, at, n, all);
-		}
+/* ---- updates of many tensors in a launch ---- */
+
+/* A tensor that is updated in place.  Its blocks begin at number `first`. */
+struct ckr_joined {
+	void *y, *m, *v;
+	ckr_any copy;
+	const void *g;
+	int64_t n;
+	struct ckr_way way;
+	uint32_t stream, first;
+	uint8_t g_type, whole;
+};
+
+enum {
+	/* Arguments of a launch are 32764 bytes from drivers on that CUDA 13
+	 * needs, and 4096 before. */
+#if defined __CUDACC_VER_MAJOR__ && __CUDACC_VER_MAJOR__ >= 13
+	CKR_JOINED = 360,
+#else
+	CKR_JOINED = 44,
+#endif
+};
+
+struct ckr_update_table {
+	const float *norm;
+	uint32_t n, blocks;
+	struct ckr_joined item[CKR_JOINED];
+};
+
+static_assert(sizeof(struct ckr_update_table) <= CKR_UPDATES_BYTES,
+	"the run time has that much room");
+
+/* The tensor that has this block. */
+CKR_DEVICE uint32_t
+ckr_find_joined(const struct ckr_update_table &t, uint32_t block)
+{
+	uint32_t low = 0, high = t.n;
+
+	while (high - low > 1) {
+		uint32_t middle = (low + high) / 2;
+
+		if (t.item[middle].first <= block)
+			low = middle;
+		else
+			high = middle;
 	}
+	return low;
+}
+
+template <typename Y, typename G, typename S> CKR_DEVICE ckr_updated<Y, G, S>
+ckr_operands_of(const struct ckr_joined &u)
+{
+	return { (Y *)u.y, (S *)u.m, (S *)u.v, u.copy, (Y *)u.y,
+		 (const G *)u.g, (S *)u.m, (S *)u.v, u.n, u.whole != 0 };
+}
+
+template <typename R, typename Y, typename S> CKR_GLOBAL
+ckr_update_joined_kernel(CKR_ARGUMENT ckr_update_table t,
+                         const struct ckr_env *env)
+{
+	uint32_t i = ckr_find_joined(t, blockIdx.x);
+	uint32_t end = i + 1 < t.n ? t.item[i + 1].first : t.blocks;
+	const struct ckr_joined &u = t.item[i];
+	const struct ckr_step step = ckr_step_of(t.norm, &u.way, env);
+	const struct ckr_rounding round(u.stream);
+	int64_t first = (int64_t)(blockIdx.x - u.first) * blockDim.x
+		+ threadIdx.x;
+	int64_t stride = (int64_t)(end - u.first) * blockDim.x;
+
+	if (ckr_is_void(env))
+		return;
+	CKR_FLOATS(u.g_type, G,
+	           (ckr_update_tasks(R(), ckr_operands_of<Y, G, S>(u), round,
+	                             step, first, stride, env)));
+}
+
+template <typename R, typename Y, typename S> static void
+ckr_launch_joined(struct ckr_updates *updates, struct ckr_env *env)
+{
+	const auto *t = (const struct ckr_update_table *)updates->table;
+
+	CKR_LAUNCH((ckr_update_joined_kernel<R, Y, S>), t->blocks, CKR_THREADS,
+	           0, env, *t, env->device);
+	updates->n = 0;
+}
+
+/* Whether the update is now one of env.updates, which it is if it is in place
+ * and of a whole tensor. */
+template <typename R, typename Y, typename G, typename S> bool
+ckr_update_join(const ckr_updated<Y, G, S> &u, const float *norm,
+                const struct ckr_update_types &types,
+                const struct ckr_way &way, struct ckr_env *env)
+{
+	struct ckr_updates *all = env->updates;
+	auto *t = all ? (struct ckr_update_table *)all->table : NULL;
+
+	if (!t || types.shard || u.p != u.y || u.m != u.m1 || u.v != u.v1)
+		return false;
+	if (all->n && (all->launch != ckr_launch_joined<R, Y, S>
+	               || t->norm != norm || all->n == CKR_JOINED))
+		all->launch(all, env);
+	if (!all->n) {
+		all->launch = ckr_launch_joined<R, Y, S>;
+		t->norm = norm;
+		t->blocks = 0;
+	}
+	t->item[all->n++] = { u.y, u.m1, u.v1, u.copy, u.g, u.n, way,
+	                      types.stream, t->blocks, ckr_type_of(u.g),
+	                      u.whole };
+	t->n = all->n;
+	t->blocks += (uint32_t)ckr_blocks(ckr_ceil_div(u.n, CKR_UPDATE_PACK));
+	return true;
 }
 
 /* States are of one type, which one that is absent says as well. */
@@ -143,11 +287,13 @@ ckr_update(R rule, Y *y, S *m1, T *v1, ckr_any copy, const ckr_is<Y> *p,
 	bool whole = ckr_on_16(y) && ckr_on_16(p) && ckr_on_16(g)
 	             && ckr_on_16(m1) && ckr_on_16(v1) && ckr_on_16(m)
 	             && ckr_on_16(v) && ckr_on_16(copy.at);
+	const ckr_updated<Y, G, S> u = { y, m1, (S *)v1, copy, p, g, m,
+	                                 (const S *)v, n, whole };
 
-	CKR_EACH((ckr_update_kernel<R, Y, G, S>),
-	         ckr_ceil_div(n, CKR_UPDATE_PACK), env, rule, y, m1, (S *)v1,
-	         copy, p, g, m, (const S *)v, norm, ckr_rounding(types), n, way,
-	         whole, env->device);
+	if (!ckr_update_join<R>(u, norm, types, way, env))
+		CKR_EACH((ckr_update_kernel<R, Y, G, S>),
+		         ckr_ceil_div(n, CKR_UPDATE_PACK), env, rule, u, norm,
+		         ckr_rounding(types), way, env->device);
 }
 
 /* ---- accumulation ---- */

@@ -237,13 +237,51 @@ template <typename T, int N> struct alignas(sizeof(T) * N > 16 ? 16
 template <int N, typename T> CKR_DEVICE ckr_pack<T, N>
 ckr_load(const T *x)
 {
-	return *(const ckr_pack<T, N> *)x;
+	enum { WORDS = sizeof(T) * N / 16 };
+	ckr_pack<T, N> p;
+
+	if constexpr (sizeof p % 16 == 0) {
+		uint4 word[WORDS];
+
+#pragma unroll
+		for (int i = 0; i < WORDS; i++)
+			word[i] = ((const uint4 *)x)[i];
+		memcpy(p.v, word, sizeof p);
+	} else {
+		p = *(const ckr_pack<T, N> *)x;
+	}
+	return p;
+}
+
+/* A word of global memory.  nvcc makes four stores of one that is assigned, if
+ * it takes the sum of an index apart. */
+CKR_DEVICE void
+ckr_store_word(uint4 *y, uint4 x)
+{
+#ifdef __CUDA_EMULATED__
+	emu::store_global(y, x);
+#else
+	asm volatile("st.global.v4.b32 [%0], {%1, %2, %3, %4};"
+	             :: "l"(__cvta_generic_to_global(y)), "r"(x.x), "r"(x.y),
+	                "r"(x.z), "r"(x.w) : "memory");
+#endif
 }
 
 template <int N, typename T> CKR_DEVICE void
 ckr_store(T *y, const ckr_pack<T, N> &x)
 {
-	*(ckr_pack<T, N> *)y = x;
+	enum { WORDS = sizeof(T) * N / 16 };
+
+	if constexpr (sizeof x % 16 == 0) {
+		uint4 word[WORDS];
+
+		memcpy(word, x.v, sizeof x);
+#pragma unroll
+		for (int i = 0; i < WORDS; i++)
+			ckr_store_word((uint4 *)y + i, word[i]);
+	} else {
+		*(ckr_pack<T, N> *)y = x;
+	}
 }
 
 /* ---- sums ---- */

@@ -6,16 +6,35 @@
 
 /* Elements of T with these bits of the exponent all set. */
 template <typename T> CKR_GLOBAL
-ckr_finite_device(const T *x, uint64_t n, T mask, struct ckr_env *env)
+ckr_finite_device(const T *x, int64_t n, T mask, bool whole,
+                  struct ckr_env *env)
 {
+	enum { N = 16 / sizeof(T) };
 	bool bad = false;
 
 	if (env->skip_finite_check)
 		return;
-	CKR_TASKS(uint64_t, i, n)
-		bad |= (x[i] & mask) == mask;
+	CKR_TASKS(int64_t, t, ckr_ceil_div(n, N)) {
+		ckr_pack<T, N> p = {};
+
+		if (whole && t * N + N <= n)
+			p = ckr_load<N>(x + t * N);
+		else
+			for (int j = 0; j < N && t * N + j < n; j++)
+				p.v[j] = x[t * N + j];
+#pragma unroll
+		for (int j = 0; j < N; j++)
+			bad |= (p.v[j] & mask) == mask;
+	}
 	if (bad)
 		atomicOr(&env->device_nonfinite, 1);
+}
+
+template <typename T> void
+ckr_finite(const void *x, int64_t n, T mask, struct ckr_env *env)
+{
+	CKR_EACH(ckr_finite_device<T>, ckr_ceil_div(n, 16 / sizeof(T)), env,
+	         (const T *)x, n, mask, (uintptr_t)x % 16 == 0, env->device);
 }
 
 /* ckr_library.finite. */
@@ -24,16 +43,13 @@ ckr_finite_there(const void *x, uint64_t n, int32_t dtype,
                  struct ckr_env *env)
 {
 	if (dtype == CKR_F32)
-		CKR_EACH(ckr_finite_device<uint32_t>, (int64_t)n, env,
-		         (const uint32_t *)x, n, 0x7f800000u, env->device);
+		ckr_finite<uint32_t>(x, (int64_t)n, 0x7f800000, env);
 	else if (dtype == CKR_F64)
-		CKR_EACH(ckr_finite_device<uint64_t>, (int64_t)n, env,
-		         (const uint64_t *)x, n, (uint64_t)0x7ff << 52,
-		         env->device);
-	else if (dtype == CKR_F16 || dtype == CKR_BF16)
-		CKR_EACH(ckr_finite_device<uint16_t>, (int64_t)n, env,
-		         (const uint16_t *)x, n, (uint16_t)
-		         (dtype == CKR_F16 ? 0x7c00 : 0x7f80), env->device);
+		ckr_finite<uint64_t>(x, (int64_t)n, (uint64_t)0x7ff << 52, env);
+	else if (dtype == CKR_F16)
+		ckr_finite<uint16_t>(x, (int64_t)n, 0x7c00, env);
+	else if (dtype == CKR_BF16)
+		ckr_finite<uint16_t>(x, (int64_t)n, 0x7f80, env);
 }
 
 /* ckr_library.launch_error. */

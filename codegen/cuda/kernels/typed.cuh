@@ -29,6 +29,29 @@ template <typename T> struct ckr_vec {
 	enum { N = 16 / sizeof(T) };
 };
 
+template <typename T, int N> CKR_DEVICE void
+ckr_get_pack(float *v, const ckr_pack<T, N> &p)
+{
+#pragma unroll
+	for (int j = 0; j < N; j++)
+		v[j] = ckr_get(p.v[j]);
+}
+
+/* Two from a word, an instruction each. */
+template <int N> CKR_DEVICE void
+ckr_get_pack(float *v, const ckr_pack<ckr_bf16, N> &p)
+{
+	uint32_t word[N / 2 + 1];
+
+	memcpy(word, p.v, N / 2 * 4);
+#pragma unroll
+	for (int j = 0; j < N / 2 * 2; j++)
+		v[j] = ckr_bits_float(j % 2 ? word[j / 2] & 0xffff0000
+		                      : word[j / 2] << 16);
+	if (N % 2)
+		v[N - 1] = ckr_get(p.v[N - 1]);
+}
+
 /* x[at .. at + N - 1], of which those before n exist. */
 template <int N, typename T> CKR_DEVICE void
 ckr_fetch(float *v, const T *x, int64_t at, int64_t n, bool whole)
@@ -41,9 +64,7 @@ ckr_fetch(float *v, const T *x, int64_t at, int64_t n, bool whole)
 		for (int i = 0; i < N; i += M) {
 			ckr_pack<T, M> p = ckr_load<M>(x + at + i);
 
-#pragma unroll
-			for (int j = 0; j < M; j++)
-				v[i + j] = ckr_get(p.v[j]);
+			ckr_get_pack(v + i, p);
 		}
 		return;
 	}
@@ -130,10 +151,17 @@ ckr_add_in_order(float *to, int64_t key, float x)
 }
 
 template <typename T> CKR_GLOBAL
-ckr_round_device(T *y, const float *x, int64_t n)
+ckr_round_device(T *y, const float *x, int64_t n, bool whole)
 {
-	CKR_TASKS(int64_t, t, n)
-		ckr_put(&y[t], x[t]);
+	enum { N = 8 };
+
+	CKR_TASKS(int64_t, t, ckr_ceil_div(n, N)) {
+		bool all = whole && t * N + N <= n;
+		float v[N];
+
+		ckr_fetch<N>(v, x, t * N, n, all);
+		ckr_write<N>(y, v, t * N, n, all);
+	}
 }
 
 /* The type in which sums of T are taken. */
@@ -157,7 +185,8 @@ ckr_sums_done(float *, const float *, int64_t, const struct ckr_env *)
 template <typename T> static inline void
 ckr_sums_done(T *y, const float *sums, int64_t n, const struct ckr_env *env)
 {
-	CKR_EACH(ckr_round_device<T>, n, env, y, sums, n);
+	CKR_EACH(ckr_round_device<T>, ckr_ceil_div(n, 8), env, y, sums, n,
+	         ((uintptr_t)y | (uintptr_t)sums) % 16 == 0);
 }
 
 /* ---- random words ---- */

@@ -11,6 +11,7 @@ spills or a loop of attention is too long.
 
 import argparse
 import collections
+import math
 import os
 import re
 import subprocess
@@ -33,9 +34,13 @@ START = 128  # elements of k whose time a product's start and end take
 ISSUE, ATTENTION, CORES = 0.7, 0.45, 0.40
 HMMA_CYCLES = 6.2
 LIMITS = {"ckr_flash_kernel": 600, "ckr_flash_dq": 800, "ckr_flash_dkv": 800}
+# Vectors are not for kernels that walk an axis or read places, and not for a few numbers.
+NARROW = re.compile("argmax|resize|reshape|topk|ckr_batch_finish|ckr_expert_dw")
+VECTORS = re.compile("ckr_(update|update_joined|accumulate|ema|convert|finite|round)_")
 
 SIZES = {"f32": 4, "bf16": 2, "f16": 2, "i64": 8, "f64": 8, "i32": 4, "bool": 1}
-Call = collections.namedtuple("Call", "function op count flops bytes planned shapes launches")
+JOINED = 360  # updates that a launch applies
+Call = collections.namedtuple("Call", "function op count flops bytes planned joins shapes launches")
 
 
 def emit(ckc, model, flags, folder):
@@ -117,9 +122,9 @@ def calls(folder):
     with open(os.path.join(folder, "model.c")) as f:
         text = f.read()
     program = re.search(r"struct ckr_instr instr0\[\] = \{\n(.*?)\n\};", text, re.S)[1]
+    number = r"([\d.e+-]+), "
     rows = re.findall(
-        r"\{ (\w+), \"(\w+)\", .*?\n\t  [\d, -]+?, ([\d.e+-]+), ([\d.e+-]+), ([\d.e+-]+), NULL \}",
-        program,
+        r"\{ (\w+), \"(\w+)\", .*?\n\t  [\d, -]+?, " + 3 * number + r"NULL, (\d) \}", program
     )
     count = collections.Counter(r[0] for r in rows)
     shapes = functions(folder)
@@ -152,8 +157,8 @@ def tiles(call):
 
 
 def product_seconds(fields):
-    m, n, k, batch, size = (int(x) for x in fields[1:])
-    moved = size * batch * (m * k + k * n + m * n)
+    m, n, k, batch, size, y, c = (int(x) for x in fields[1:])
+    moved = batch * (size * (m * k + k * n) + (y + c) * m * n)
     return max(2.0 * m * n * (k + START) * batch / RATES[size], moved / RATES["bytes"])
 
 
@@ -163,7 +168,7 @@ def seconds(call, kernels):
     own = [kernels[x[0]] for x in call.launches if x[0] in kernels]
     used = {k.name: k for k in own}.values()
     flash = [k for k in used if "flash" in k.name and k.loops]
-    start = RATES["launch"] * 1e-6 * len(call.launches)
+    start = RATES["launch"] * 1e-6 * len(call.launches) / (JOINED if call.joins else 1)
     moved = call.bytes / RATES["bytes"]
     if flash:
         cycles = sum(attention_cycles(k) for k in flash) * tiles(call)
@@ -215,7 +220,7 @@ def print_calls(found, kernels):
         t = seconds(c, by)
         r = rows[c.op]
         r[0] += c.count
-        r[1] += c.count * len(c.launches)
+        r[1] += c.count * len(c.launches) / (JOINED if c.joins else 1)
         for i, x in enumerate((c.bytes / 1e6, t * 1e6, c.planned * 1e6)):
             r[2 + i] += c.count * x
         total += c.count * t
@@ -223,7 +228,7 @@ def print_calls(found, kernels):
     print("\n| op | calls | launches | MB | estimated us | ckc's us |")
     print("|---|---:|---:|---:|---:|---:|")
     for op, r in sorted(rows.items(), key=lambda x: -x[1][3]):
-        print(f"| {op} | {r[0]} | {r[1]} | {r[2]:.0f} | {r[3]:.0f} | {r[4]:.0f} |")
+        print(f"| {op} | {r[0]} | {math.ceil(r[1])} | {r[2]:.0f} | {r[3]:.0f} | {r[4]:.0f} |")
     print(f"| all | | | | {total * 1e6:.0f} | {planned * 1e6:.0f} |")
     return total, planned
 
@@ -236,6 +241,18 @@ def faults(kernels):
         limit = next((n for name, n in LIMITS.items() if k.name.startswith(name)), None)
         if limit and k.loops and (way := attention_way(k)) > limit:
             yield f"{k.name}: {way} instructions for a tile, expected at most {limit}"
+    yield from narrow(kernels)
+
+
+def narrow(kernels):
+    """Kernels whose accesses of global memory should have 128 bits."""
+    for k in kernels:
+        if k.wide is None or NARROW.search(k.name):
+            continue
+        for kind in sorted(k.split):
+            yield f"{k.name}: {kind} of neighbours that could be one of 128 bits"
+        if VECTORS.match(k.name) and "LDG" not in k.wide:
+            yield f"{k.name}: no loads of 128 bits"
 
 
 def attention_way(kernel):

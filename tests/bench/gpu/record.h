@@ -1,6 +1,6 @@
 /* After tests/cuda/emulate.h: launches and products are printed, and nothing is
  * computed.  A line: the kernel, blocks and threads, or "gemm", m, n, k, batch
- * and bytes of an element of a. */
+ * and bytes of an element of a, of y and of c, 0 if there is none. */
 #ifndef TESTS_BENCH_GPU_RECORD_H
 #define TESTS_BENCH_GPU_RECORD_H
 
@@ -34,9 +34,12 @@ record_launch(long long blocks, long long threads)
 template <typename G> static void
 record_gemm(const G *g)
 {
-	printf("gemm\t%lld\t%lld\t%lld\t%lld\t%d\n", (long long)g->m,
-	       (long long)g->n, (long long)g->k,
-	       (long long)(g->batch > 1 ? g->batch : 1), g->a == 1 ? 4 : 2);
+	const auto bytes = [](int type) { return !type ? 0 : type == 1 ? 4 : 2; };
+
+	printf("gemm\t%lld\t%lld\t%lld\t%lld\t%d\t%d\t%d\n",
+	       (long long)g->m, (long long)g->n, (long long)g->k,
+	       (long long)(g->batch > 1 ? g->batch : 1), bytes(g->a),
+	       bytes(g->y), bytes(g->c));
 }
 
 #endif

@@ -14,7 +14,7 @@ WIDE = re.compile(r"HMMA|LDSM|LDGSTS"), re.compile(r"(LD|ST)G\.E\.128"), re.comp
 LINE = re.compile(r"^\s+/\*([0-9a-f]{4,})\*/\s+(@!?U?P\w+\s+)?([A-Z][\w.]*)([^;]*);")
 
 Loop = collections.namedtuple("Loop", "least usual most opcodes inner")
-Kernel = collections.namedtuple("Kernel", "name registers frame spills count loops")
+Kernel = collections.namedtuple("Kernel", "name registers frame spills count loops wide split")
 
 
 def disassembler(nvcc):
@@ -35,6 +35,39 @@ def ptxas_says(log):
         elif (m := re.search(r"Used (\d+) registers", line)) and name:
             found[name] = (int(m[1]), *frame)
             name, frame = None, (0, 0)
+    return found
+
+
+def size_of(op):
+    """Bytes of an access."""
+    sizes = {"U8": 1, "S8": 1, "U16": 2, "S16": 2, "64": 8, "128": 16}
+    return next((sizes[x] for x in op.split(".") if x in sizes), 4)
+
+
+def split_vectors(code):
+    """Of LDG and STG those that come as neighbours of less than 16 bytes each, which make 16 that
+    are aligned: always carried out one after the other, through one register."""
+    ends = {"BRA", "BSYNC", "EXIT", "RET", "BRX", "BSSY", "CALL", "WARPSYNC"}
+    at = {x[0]: i for i, x in enumerate(code)}
+    heads, found, offsets, version = {0}, set(), collections.defaultdict(set), collections.Counter()
+    for i, (_, _, op, operands) in enumerate(code):
+        if op.split(".")[0] in ends:
+            heads.add(i + 1)
+            heads.update(at.get(int(x, 16), 0) for x in re.findall(r"0x[0-9a-f]+", operands))
+    for i, (_, predicate, op, operands) in enumerate(code):
+        kind, size = op.split(".")[0], size_of(op)
+        if i in heads:
+            offsets.clear()
+        a = re.search(r"\[(R\d+)\.64(?:\+(-?0x[0-9a-f]+))?\]", operands)
+        if kind in ("LDG", "STG") and not predicate and size < 16 and a:
+            seen = offsets[kind, a[1], version[a[1]], size]
+            seen.add(int(a[2] or "0", 16))
+            first = int(a[2] or "0", 16) // 16 * 16
+            if all(first + j in seen for j in range(0, 16, size)):
+                found.add(kind)
+        if (to := re.match(r"\s*R(\d+)", operands)) and kind not in ("STG", "ST", "STS"):
+            last = 4 if ".128" in op else 2 if ".64" in op or "WIDE" in op else 1
+            version.update(f"R{int(to[1]) + j}" for j in range(last))
     return found
 
 
@@ -157,7 +190,7 @@ def kernels(text, log):
     """[Kernel] of machine code and of what ptxas said, which is all where there is no text."""
     said, found = ptxas_says(log), []
     if not text:
-        found = [Kernel(name, *numbers, 0, []) for name, numbers in said.items()]
+        found = [Kernel(name, *numbers, 0, [], None, ()) for name, numbers in said.items()]
     for name, code in functions(text):
         while code and code[-1][2] == "NOP":
             code.pop()
@@ -167,6 +200,16 @@ def kernels(text, log):
             lengths(code, follow, body, head, not any(h != head and h in body for h in bodies))
             for head, body in bodies.items()
         ]
-        found.append(Kernel(name, *said.get(name, (0, 0, 0)), len(code), loops))
+        wide = {x[2].split(".")[0] for x in code if ".128" in x[2]}
+        found.append(
+            Kernel(
+                name,
+                *said.get(name, (0, 0, 0)),
+                len(code),
+                loops,
+                wide & {"LDG", "STG"},
+                split_vectors(code) - wide,
+            )
+        )
     names = demangled([k.name for k in found])
     return [k._replace(name=re.sub(r"^void |\(.*", "", n)) for k, n in zip(found, names)]
