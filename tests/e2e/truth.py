@@ -18,6 +18,7 @@ from compare import load, load_log
 
 # Defaults of ckrun that are not those of the interpreter.
 DEFAULTS = {"weight_decay": 0.01, "momentum": 0.9}
+OPTIMIZER_DEFAULTS = {"adafactor": {"eps": 2.0**-23}}
 # A gradient that is this small beside the model's largest is zero in float64: a key's bias, or a
 # bias in front of a norm.  Adam and Lion make steps of its rounding error.
 ZERO = 1e-6
@@ -53,9 +54,10 @@ class Truth:
     def __init__(self, bench, model, flags, inputs, *run, init=None):
         work = bench.path("truth")
         os.makedirs(work, exist_ok=True)
+        own = next((v for k, v in OPTIMIZER_DEFAULTS.items() if k in flags), {})
         options = {k[2:].replace("-", "_"): v for k, v in zip(run[::2], run[1::2])}
         with open(os.path.join(work, "setup"), "w") as f:
-            for k, v in {**DEFAULTS, **options}.items():
+            for k, v in {**DEFAULTS, **own, **options}.items():
                 print(k, v, file=f)
             for i, (k, v) in enumerate({**arrays(inputs), **arrays(init or {})}.items()):
                 v.tofile(os.path.join(work, f"x{i}"))
