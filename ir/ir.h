@@ -476,7 +476,8 @@ ValId val_find(const Graph *, const char *name);       /* 0: none */
 /* Give a value another name, made unique as by val_new. */
 void val_rename(Graph *, ValId, const char *name);
 
-/* The parameter that v is, moved and rounded alone; 0: of none. */
+/* The parameter that v is, or its 16-bit copy, moved and rounded alone; 0: of
+ * none. */
 ValId val_param_of(const Graph *, ValId v);
 bool graph_has_op(const Graph *, Op);
 
