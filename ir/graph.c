@@ -465,6 +465,7 @@ graph_clone(const Graph *g)
 	c->replicas = g->replicas;
 	c->exact = g->exact;
 	c->zero_group = g->zero_group;
+	c->expert_group = g->expert_group;
 	c->adds = g->adds;
 	c->halves = g->halves;
 	return c;
@@ -474,13 +475,14 @@ int64_t
 graph_group_size(const Graph *g, int64_t group)
 {
 	int64_t replicas = g->exact ? g->replicas : 0;
+	int64_t size = group < GROUP_EXPERTS ? g->zero_group : g->expert_group;
 
 	switch (group) {
 	case GROUP_RANKS: return g->ranks;
 	case GROUP_REPLICAS: return replicas;
-	case GROUP_SHARDS: return g->zero_group;
-	case GROUP_COPIES:
-		return g->zero_group ? replicas / g->zero_group : 0;
+	case GROUP_SHARDS: case GROUP_EXPERTS: return size;
+	case GROUP_COPIES: case GROUP_EXPERT_COPIES:
+		return size ? replicas / size : 0;
 	default: return 0;
 	}
 }
@@ -526,8 +528,10 @@ message_last(const Graph *g, NodeId id)
 }
 
 enum rank_group
-graph_shard_group(const Graph *g)
+graph_shard_group(const Graph *g, bool rows)
 {
+	if (rows)
+		return g->expert_group ? GROUP_EXPERTS : GROUP_REPLICAS;
 	return g->zero_group ? GROUP_SHARDS : GROUP_REPLICAS;
 }
 

@@ -367,6 +367,9 @@ enum rank_group {
 	GROUP_SHARDS,           /* one of every replica of a zero group */
 	GROUP_COPIES,           /* one of every zero group, which hold the same
 	                         * shards */
+	GROUP_EXPERTS,          /* one of every replica of an expert group */
+	GROUP_EXPERT_COPIES,    /* one of every expert group, which hold the
+	                         * same experts */
 	GROUP_COUNT
 };
 
@@ -395,6 +398,7 @@ typedef struct Graph {
 	int64_t zero_group;             /* so many replicas side by side, one of
 	                                 * a zero group each, hold the shards of
 	                                 * a whole; 0: all of them do */
+	int64_t expert_group;           /* likewise: of the experts */
 	enum halves halves;
 	bool adds;                      /* losses of micro-batches add up to the
 	                                 * step's loss; else it is their mean */
@@ -456,8 +460,9 @@ bool nodes_may_join(const Node *, const Node *);
 bool node_joins(const Graph *, NodeId id);
 /* The last node of node id's message. */
 NodeId message_last(const Graph *, NodeId id);
-/* The group over which a whole is sharded (struct replica_shard). */
-enum rank_group graph_shard_group(const Graph *);
+/* The group over which a whole is sharded (struct replica_shard); rows: into
+ * rows. */
+enum rank_group graph_shard_group(const Graph *, bool rows);
 /* The first input that has dims, whose first one is that of the samples; NULL:
  * there is none. */
 const Val *graph_batch_input(const Graph *);

@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define CKR_ABI_VERSION 23
+#define CKR_ABI_VERSION 24
 #define CKR_MAX_DIMS 8
 #define CKR_MAX_GROUP 1024      /* ranks of a group, see enum ckr_axis */
 #define CKR_ANY_REPLICAS UINT32_MAX
@@ -54,9 +54,11 @@ enum ckr_flag {
 	CKR_OWN_ROWS = 256,     /* the first dim has rows for each sample,
 	                         * which depend on no other sample */
 	CKR_NO_ROWS = 512,      /* the first dim has no rows of samples */
-	CKR_HOST = 1024         /* the offset counts from the host block: of
+	CKR_HOST = 1024,        /* the offset counts from the host block: of
 	                         * memory beside the device's, which only
 	                         * CKR_FETCH and CKR_OFFLOAD access */
+	CKR_OWN_EXPERTS = 2048  /* with shard_of: a shard of an expert group,
+	                         * not of a zero group */
 };
 
 /* Ranks form a table: world rank = replica * ranks + rank.  The ranks of one
@@ -68,6 +70,9 @@ enum ckr_axis {
 	CKR_SHARDS,             /* ... of the replicas of a zero group */
 	CKR_COPIES,             /* ... of the replicas that have the same
 	                         * position in all zero groups */
+	CKR_EXPERTS,            /* ... of the replicas of an expert group */
+	CKR_EXPERT_COPIES,      /* ... of the replicas that have the same
+	                         * position in all expert groups */
 	CKR_AXES
 };
 
@@ -440,6 +445,7 @@ struct ckr_library {
 	uint32_t zero_group;    /* each zero_group consecutive replicas hold
 	                         * the shards of tensors with shard_of; 0: all
 	                         * replicas together.  Divides `replicas` */
+	uint32_t expert_group;  /* likewise, those with CKR_OWN_EXPERTS */
 	/* GPU architecture that kernels are for, "sm_90"; NULL: the host.
 	 * Kernels of a GPU are passed addresses of its memory. */
 	const char *arch;

@@ -21,12 +21,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define CKR_TRANSPORT_VERSION 4
+#define CKR_TRANSPORT_VERSION 5
 
 /* COMM_ALL: all ranks; then the groups of enum ckr_axis, of which world rank =
  * replica * tp + rank. */
 enum comm_group {
-	COMM_ALL, COMM_TP, COMM_DP, COMM_SHARDS, COMM_COPIES, COMM_GROUPS
+	COMM_ALL, COMM_TP, COMM_DP, COMM_SHARDS, COMM_COPIES, COMM_EXPERTS,
+	COMM_EXPERT_COPIES, COMM_GROUPS
 };
 
 static inline enum comm_group
@@ -39,6 +40,7 @@ group_of_axis(int axis)
 struct comm_mesh {
 	uint32_t tp, dp;                /* ranks of a replica; replicas */
 	uint32_t zero_group;            /* replicas of a zero group; 0: all */
+	uint32_t expert_group;          /* likewise */
 };
 
 /* The ranks of a group: first + k * by, 0 <= k < n. */
@@ -51,19 +53,20 @@ static inline struct comm_ranks
 comm_ranks_of(const struct comm_mesh *m, enum comm_group g, uint32_t rank)
 {
 	uint32_t tp = m->tp, dp = m->dp, replica = rank / tp, r = rank % tp;
-	uint32_t zero = m->zero_group ? m->zero_group : dp;
+	uint32_t some = g < COMM_EXPERTS ? m->zero_group : m->expert_group;
+	uint32_t size = some ? some : dp;
 
 	switch (g) {
 	case COMM_TP:
 		return (struct comm_ranks){ replica * tp, 1, tp };
 	case COMM_DP:
 		return (struct comm_ranks){ r, tp, dp };
-	case COMM_SHARDS:
-		return (struct comm_ranks){ replica / zero * zero * tp + r, tp,
-			                    zero };
-	case COMM_COPIES:
-		return (struct comm_ranks){ replica % zero * tp + r, tp * zero,
-			                    dp / zero };
+	case COMM_SHARDS: case COMM_EXPERTS:
+		return (struct comm_ranks){ replica / size * size * tp + r, tp,
+			                    size };
+	case COMM_COPIES: case COMM_EXPERT_COPIES:
+		return (struct comm_ranks){ replica % size * tp + r, tp * size,
+			                    dp / size };
 	default:
 		return (struct comm_ranks){ 0, 1, tp * dp };
 	}

@@ -77,7 +77,8 @@ world_replica(const struct world *w, uint32_t r)
 static inline struct comm_mesh
 world_mesh(const struct world *w)
 {
-	return (struct comm_mesh){ w->tp, w->dp, w->lib->zero_group };
+	return (struct comm_mesh){ w->tp, w->dp, w->lib->zero_group,
+		                   w->lib->expert_group };
 }
 
 /* ---- open.c: in this order; what fails on one process fails on all ---- */
