@@ -531,7 +531,7 @@ check_ep(struct cli *c, FILE *err)
 	long long near = dp > 0 && ep > 1 ? nearest_divisor(dp, ep) : 0;
 
 	if (option_given(c, "expert-capacity")
-	    && !(c->opt.expert_capacity > 0 && c->opt.expert_capacity < 1e9)) {
+	    && c->opt.expert_capacity <= 0) {
 		fprintf(err, "ckc: --expert-capacity %g: expected a number "
 		        "above 0; try: --expert-capacity 1.25\n",
 		        c->opt.expert_capacity);

@@ -2,7 +2,7 @@
 """Experts that replicas share (--ep), beside one rank with the whole batch.
 
     expert_parallel.py CKC CKRUN [--flags "--target cuda ..."] [models] [forms] [routing] [files]
-    [evaluation] [capacity] [processes] [refusals] [some]
+    [evaluation] [capacity] [processes] [refusals] [search] [some]
 
 Four mixtures, after Mixtral, Qwen2-MoE (a shared expert with a gate), DeepSeek-V3 (sigmoid scores,
 a bias that only chooses, three choices) and GPT-OSS (biases, clamps, matrices the other way round).
@@ -84,6 +84,7 @@ CAPACITIES = {
     "4": (["--dp", 4, "--ep", 4, "--expert-capacity", 4], 1),
     "2 of 4": (["--dp", 4, "--ep", 2, "--expert-capacity", 2.5, "--zero", 3], 1),
     "ranks": (["--dp", 2, "--ep", 2, "--tp", 2, "--expert-capacity", 2], 2),
+    "ranks, rows": (["--dp", 2, "--ep", 2, "--tp", 2, "--sp", "--expert-capacity", 2], 2),
     "micro": (["--dp", 2, "--ep", 2, "--grad-accum", 2, "--expert-capacity", 2], 1),
     "lean": (["--dp", 2, "--ep", 2, "--expert-capacity", 2, "--memory-budget", "90%"], 2),
 }
@@ -403,6 +404,13 @@ class Experts(ck.Bench):
             "over changes of shape", NEAR, got, save=f"{len(shapes) - 1}.s"
         )
 
+    def search(self):
+        """--auto with --ep plans other options, and keeps it."""
+        of = ["--auto", "--devices", 4, "--global-batch", 8, "--dp", 4, "--ep", 2]
+        done = self.ckc(self.model("mixtral", 2), *of)
+        lines = [line for line in done.stdout.splitlines() if " --ep 2" in line]
+        self.check(done.returncode == 0 and lines, f"{of}: {done.stdout} {done.stderr}")
+
     def processes(self):
         start = ["env", "ASAN_OPTIONS=detect_leaks=0"]
         sockets = [*start, sys.executable, os.path.join(ck.TOOLS, "spread.py")]
@@ -434,6 +442,15 @@ class Experts(ck.Bench):
             a, b = (compare.load(self.path(x + ".s")) for x in ("apart", "virtual"))
             self.check(all(a[k].tobytes() == b[k].tobytes() for k in b), f"{shape}: files differ")
 
+    def slots(self, model, flags):
+        """Rows that a replica can send to each replica."""
+        plan = self.path("slots")
+        self.must(self.ckc(model, "--plan-only", "--quiet", "--json", plan, *flags), f"{flags}")
+        sizes = [
+            t["shape"][0] for t in ck.plan(plan)["tensors"] if t["name"] == "u.expert_matmul.rows"
+        ]
+        return sizes[0] // 2 if sizes else 0
+
     def refusals(self):
         def no(model, flags, *words):
             done = self.ckc(model, "-o", self.path("no.so"), "--quiet", *flags)
@@ -453,7 +470,11 @@ class Experts(ck.Bench):
         no(model, ["--dp", 2, "--expert-capacity", 2], "expected --ep E", "try: --dp 2 --ep 2")
         both = ["--dp", 2, "--ep", 2, "--expert-capacity"]
         no(model, [*both, 0], "expected a number above 0; try: --expert-capacity 1.25")
-        no(model, [*both, "x"], "expected a number")
+        for text in "x", "nan", "inf", "-1", "1e-400", "1e400":
+            no(model, [*both, text], "expected a number above 0")
+        rooms = {F: self.slots(model, [*both, F]) for F in (1e-30, 1, 2, 1e30, 1e308)}
+        # of 2 * TOKENS tokens with two choices each, for one replica
+        self.check(list(rooms.values()) == [1, 6, 12, 12, 12], f"slots by capacity: {rooms}")
         no(model, [*WHOLE, "--expert-capacity", 2], "a part of them; leave out --sp")
         plain = self.path("plain.ck")
         text = mixture("mixtral", 2)[0]
@@ -488,7 +509,7 @@ def main():
         labels[0] = -100
         files.st_write(bench.path(f"in{n}.st"), typed({"x": x, "labels": labels}))
     parts = ["models", "forms", "routing", "files", "evaluation", "capacity", "processes"]
-    parts += ["refusals"]
+    parts += ["refusals", "search"]
     for part in bench.names or parts:
         getattr(bench, part)()
     bench.finish()
