@@ -236,6 +236,8 @@ emit_comm(struct out *o, const struct rank_tables *r,
 	static const char *const axis[GROUP_COUNT] = {
 		[GROUP_RANKS] = "CKR_TP", [GROUP_REPLICAS] = "CKR_DP",
 		[GROUP_SHARDS] = "CKR_SHARDS", [GROUP_COPIES] = "CKR_COPIES",
+		[GROUP_EXPERTS] = "CKR_EXPERTS",
+		[GROUP_EXPERT_COPIES] = "CKR_EXPERT_COPIES",
 		[GROUP_STAGES] = "CKR_STAGES",
 	};
 	const Node *node = step_node(p, i);

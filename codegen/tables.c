@@ -115,7 +115,7 @@ emit_tensor(struct out *o, const struct emitted_program *p, int64_t i,
 	out_literal(o, name);
 	out_put(o, ",\n\t  %s, %s, %d, ", tables_dtype(id ? v->dt : DT_NONE),
 	        abi_kind_text(v), id ? v->shape.rank : 0);
-	out_put(o, "%s%s%s%s%s%s%s%s%s%s, ",
+	out_put(o, "%s%s%s%s%s%s%s%s%s%s%s, ",
 	        p->resident[i] ? "CKR_RESIDENT" : p->host[i] ? "CKR_HOST"
 	        : is_in_slot(p, i) ? "CKR_SLOT" : "0",
 	        id && v->kind == V_PARAM && v->frozen ? " | CKR_FROZEN" : "",
@@ -126,7 +126,8 @@ emit_tensor(struct out *o, const struct emitted_program *p, int64_t i,
 	        input & INPUT_LABEL ? " | CKR_LABEL" : "",
 	        id && tables_is_metric(v) ? " | CKR_METRIC" : "",
 	        id && v->rows == ROWS_OWN ? " | CKR_OWN_ROWS" : "",
-	        id && v->rows == ROWS_NONE ? " | CKR_NO_ROWS" : "");
+	        id && v->rows == ROWS_NONE ? " | CKR_NO_ROWS" : "",
+	        v->shard && v->shard->rows ? " | CKR_OWN_EXPERTS" : "");
 	out_put(o, "%" PRId64 ", ", emitted_index(p, param
 	        ? p->index_of_val[param] : -1));
 	if (v->kind == V_STATE && v->state && !is_other(v))
@@ -652,7 +653,9 @@ emit_library_struct(struct out *o, const struct emitted_library *lib,
 		{ "replicas", g->exact ? number_text(o, g->replicas)
 		  : g->replicas ? "CKR_ANY_REPLICAS" : NULL },
 		{ "zero_group", g->zero_group ? number_text(o, g->zero_group)
-		  : NULL });
+		  : NULL },
+		{ "expert_group", g->expert_group
+		  ? number_text(o, g->expert_group) : NULL });
 	out_put(o, "};\n");
 }
 

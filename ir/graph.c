@@ -300,6 +300,8 @@ val_param_of(const Graph *g, ValId v)
 {
 	while (g->val[v].def && moves_one(g, &g->node[g->val[v].def]))
 		v = g->node[g->val[v].def].in[0];
+	if (g->val[v].kind == V_STATE && !strcmp(g->val[v].state, "copy"))
+		return g->val[v].param;
 	return g->val[v].kind == V_PARAM ? v : 0;
 }
 
@@ -510,6 +512,7 @@ graph_clone(const Graph *g)
 	c->replicas = g->replicas;
 	c->exact = g->exact;
 	c->zero_group = g->zero_group;
+	c->expert_group = g->expert_group;
 	c->adds = g->adds;
 	c->halves = g->halves;
 	c->stages = g->stages;
@@ -522,13 +525,14 @@ int64_t
 graph_group_size(const Graph *g, int64_t group)
 {
 	int64_t replicas = g->exact ? g->replicas : 0;
+	int64_t size = group < GROUP_EXPERTS ? g->zero_group : g->expert_group;
 
 	switch (group) {
 	case GROUP_RANKS: return g->ranks;
 	case GROUP_REPLICAS: return replicas;
-	case GROUP_SHARDS: return g->zero_group;
-	case GROUP_COPIES:
-		return g->zero_group ? replicas / g->zero_group : 0;
+	case GROUP_SHARDS: case GROUP_EXPERTS: return size;
+	case GROUP_COPIES: case GROUP_EXPERT_COPIES:
+		return size ? replicas / size : 0;
 	case GROUP_STAGES: return g->stages;
 	default: return 0;
 	}
@@ -586,8 +590,10 @@ message_last(const Graph *g, NodeId id)
 }
 
 enum rank_group
-graph_shard_group(const Graph *g)
+graph_shard_group(const Graph *g, bool rows)
 {
+	if (rows)
+		return g->expert_group ? GROUP_EXPERTS : GROUP_REPLICAS;
 	return g->zero_group ? GROUP_SHARDS : GROUP_REPLICAS;
 }
 

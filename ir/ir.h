@@ -373,6 +373,9 @@ enum rank_group {
 	GROUP_SHARDS,           /* one of every replica of a zero group */
 	GROUP_COPIES,           /* one of every zero group, which hold the same
 	                         * shards */
+	GROUP_EXPERTS,          /* one of every replica of an expert group */
+	GROUP_EXPERT_COPIES,    /* one of every expert group, which hold the
+	                         * same experts */
 	GROUP_STAGES,           /* one of every stage of a pipeline */
 	GROUP_COUNT
 };
@@ -402,6 +405,7 @@ typedef struct Graph {
 	int64_t zero_group;             /* so many replicas side by side, one of
 	                                 * a zero group each, hold the shards of
 	                                 * a whole; 0: all of them do */
+	int64_t expert_group;           /* likewise: of the experts */
 	int64_t stages, stage;          /* number of stages of the pipeline, and
 	                                 * which one this is, from 0; 0: of
 	                                 * none */
@@ -491,8 +495,9 @@ bool nodes_may_join(const Node *, const Node *);
 bool node_joins(const Graph *, NodeId id);
 /* The last node of node id's message. */
 NodeId message_last(const Graph *, NodeId id);
-/* The group over which a whole is sharded (struct replica_shard). */
-enum rank_group graph_shard_group(const Graph *);
+/* The group over which a whole is sharded (struct replica_shard); rows: into
+ * rows. */
+enum rank_group graph_shard_group(const Graph *, bool rows);
 /* The first input that has dims, whose first one is that of the samples; NULL:
  * there is none. */
 const Val *graph_batch_input(const Graph *);
@@ -511,7 +516,8 @@ ValId val_find(const Graph *, const char *name);       /* 0: none */
 /* Give a value another name, made unique as by val_new. */
 void val_rename(Graph *, ValId, const char *name);
 
-/* The parameter that v is, moved and rounded alone; 0: of none. */
+/* The parameter that v is, or its 16-bit copy, moved and rounded alone; 0: of
+ * none. */
 ValId val_param_of(const Graph *, ValId v);
 bool graph_has_op(const Graph *, Op);
 

@@ -244,7 +244,7 @@ OP(REDUCE_PROD, "reduce_prod", SIG(1, 2, 1, 1, F_REDUCE | F_POLES | F_FULL), ATT
  * expert_dw(a, b, idx) -> dw of `experts` matrices: the sum of outer products
  *   of the rows of a and b whose index is e, in their order.
  *   all > 0, of both: the matrices are those of this replica, of so many; all
- *   replicas of a zero group have equal numbers, in their order.  Rows of y
+ *   replicas of an expert group have equal numbers, in their order.  Rows of y
  *   with the matrix of another replica are zeros, and no dw counts them.
  *   sent 1: such rows are empty slots (expert_slots).
  * expert_slots(idx [n]) -> slot i64[n], row i64[s], expert [s]: rows wait for
@@ -460,8 +460,8 @@ OP(ADAFACTOR_SQUARES, "adafactor_squares", SIG(3, 7, 1, NOSTAT, FLOPS(10)), ATTR
  *   largest, in rank order.  16-bit floats are added in f32 and rounded once.
  *   side 0: y is Replicate, side 1: ReplicatePartial.  group: enum rank_group;
  *   1, over all replicas instead of the ranks of one; 2, over those of a zero
- *   group; 3, over zero groups; 4, over stages; placements do not refer to
- *   replicas and stages.
+ *   group; 3, over zero groups; 4 and 5, likewise, expert groups; 6, over stages;
+ *   placements do not refer to replicas and stages.
  * all_gather(x: Shard) -> y: Replicate or ReplicatePartial, by side as above.
  * reduce_scatter(x: Partial) -> y: Shard, the rank's shard of the sum.
  * all_to_all(x: Shard) -> y: Shard by to_axis, to_first_axis, to_replication and
@@ -474,12 +474,12 @@ OP(ADAFACTOR_SQUARES, "adafactor_squares", SIG(3, 7, 1, NOSTAT, FLOPS(10)), ATTR
  * gather_into(x, shard) -> x: the shards of all replicas, over x.
  * gather_pieces(shard) -> y: the same, of that shape, sharded over ranks as
  *   before.
- * gather_rows(x) -> y: the rows, along dim 0, of all replicas of a zero group,
- *   one replica's behind the other's.
- * sum_rows(x) -> y: this replica's rows of the sum over a zero group.  Each is
+ * gather_rows(x) -> y: the rows, along dim 0, of all replicas of an expert
+ *   group, one replica's behind the other's.
+ * sum_rows(x) -> y: this replica's rows of the sum over an expert group.  Each is
  *   the other's adjoint; placements do not refer to replicas.
  * exchange_rows(x) -> y: of x [1,replicas,..] its blocks, one for each replica of
- *   a zero group, in y [replicas,1,..] those that are for this one; the other
+ *   an expert group, in y [replicas,1,..] those that are for this one; the other
  *   way round the same.
  * send(x): to the same rank of stage `peer` of the pipeline, where the receive
  *   with this tag has it.  Its output is absent.

@@ -58,8 +58,10 @@ enum ckr_flag {
 	CKR_HOST = 1024,        /* the offset counts from the host block: of
 	                         * memory beside the device's, which only
 	                         * CKR_FETCH and CKR_OFFLOAD access */
-	CKR_SLOT = 2048         /* the offset counts from the slot of the
+	CKR_SLOT = 2048,        /* the offset counts from the slot of the
 	                         * micro-batch, see struct ckr_stage */
+	CKR_OWN_EXPERTS = 4096  /* with shard_of: a shard of an expert group,
+	                         * not of a zero group */
 };
 
 /* Ranks form a table: world rank = (stage * replicas + replica) * ranks + rank.
@@ -72,6 +74,9 @@ enum ckr_axis {
 	CKR_SHARDS,             /* ... of the replicas of a zero group */
 	CKR_COPIES,             /* ... of the replicas that have the same
 	                         * position in all zero groups */
+	CKR_EXPERTS,            /* ... of the replicas of an expert group */
+	CKR_EXPERT_COPIES,      /* ... of the replicas that have the same
+	                         * position in all expert groups */
 	CKR_STAGES,             /* one rank of every stage, with the same number
 	                         * in the same replica */
 	CKR_AXES
@@ -500,6 +505,7 @@ struct ckr_library {
 	uint32_t zero_group;    /* each zero_group consecutive replicas hold
 	                         * the shards of tensors with shard_of; 0: all
 	                         * replicas together.  Divides `replicas` */
+	uint32_t expert_group;  /* likewise, those with CKR_OWN_EXPERTS */
 	/* GPU architecture that kernels are for, "sm_90"; NULL: the host.
 	 * Kernels of a GPU are passed addresses of its memory. */
 	const char *arch;

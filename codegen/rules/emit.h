@@ -222,8 +222,8 @@ long long ranks_per_piece(const Val *);
 /* Declare "part": the range that this rank has of the `whole` positions along
  * dim axis, of which v is a shard; 0: of all that v has. */
 void emit_part(struct emit *, const Val *, int axis, int64_t whole);
-/* An expression: which shard of a whole this replica has. */
-const char *emit_shard_number(struct emit *);
+/* An expression: which shard of a whole this replica has; rows: of experts. */
+const char *emit_shard_number(struct emit *, bool rows);
 /* A line ".all = .., .first = ..,": which of all experts have a product's
  * matrices; all 0: they are all. */
 void emit_own_experts(struct emit *, int64_t experts, int64_t all);

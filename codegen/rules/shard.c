@@ -16,12 +16,12 @@ emit_comm(struct emit *e, const Node *n)
 }
 
 const char *
-emit_shard_number(struct emit *e)
+emit_shard_number(struct emit *e, bool rows)
 {
-	return e->g->zero_group
-		? arena_printf(e->arena, "(env->replica %% %lldu)",
-		               (long long)e->g->zero_group)
-		: "env->replica";
+	int64_t size = rows ? e->g->expert_group : e->g->zero_group;
+
+	return size ? arena_printf(e->arena, "(env->replica %% %lldu)",
+	                           (long long)size) : "env->replica";
 }
 
 long long
@@ -51,7 +51,7 @@ emit_own_experts(struct emit *e, int64_t experts, int64_t all)
 	out_line(e->out, ".all = %lld, .first = %lld * (int64_t)%s,",
 	         (long long)(all ? all : experts),
 	         all ? (long long)experts : 0,
-	         all ? emit_shard_number(e) : "0");
+	         all ? emit_shard_number(e, true) : "0");
 }
 
 bool

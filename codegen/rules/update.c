@@ -36,7 +36,7 @@ emit_shard(struct emit *e, const Val *v)
 	out_line(e->out, "const struct ckr_shard shard = {");
 	out_line(e->out, ".first = %lld * (int64_t)%s,",
 	         v->shard ? (long long)val_nelem(v) : 0LL,
-	         emit_shard_number(e));
+	         emit_shard_number(e, v->shard && v->shard->rows));
 	out_line(e->out, ".shard = env->rank / %lld, .inner = %lld, "
 	         ".local = %lld,", (long long)s.replication,
 	         (long long)shape_span(shape, s.axis + 1, shape->rank),
@@ -238,7 +238,8 @@ emit_factors(struct emit *e, const Val *v, int64_t decay)
 	         (long long)shape_span(&s, 0, s.rank - 2),
 	         (long long)s.dim[s.rank - 2], (long long)s.dim[s.rank - 1]);
 	out_line(e->out, ".first = %lld * (int64_t)%s, .n = %lld,",
-	         v->shard && r >= 2 ? (long long)n : 0LL, emit_shard_number(e),
+	         v->shard && r >= 2 ? (long long)n : 0LL,
+	         emit_shard_number(e, v->shard && v->shard->rows),
 	         (long long)n);
 	out_line(e->out, ".all_rows = %lld, .all_cols = %lld, .all = %lld,",
 	         r < 2 ? 1LL : (long long)whole.dim[r - 2],

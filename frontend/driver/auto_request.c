@@ -311,6 +311,7 @@ auto_configured(const struct cli *c, const struct auto_request *r,
 	o.sp = x->sp;
 	o.zero = x->zero;
 	o.zero_group = x->zero_group;
+	o.ep = x->dp > 1 ? o.ep : 0;    /* bounds are those of one device */
 	o.grad_accum = x->accum;
 	o.plan_sec = 0;
 	if (r->may.halves)

@@ -225,8 +225,8 @@ static const struct option_spec table[] = {
 	{ "ep", "E", G_TARGET, set_whole, FIELD(opt.ep), CI,
 	  "share the experts of mixtures out to every E replicas side by side "
 	  "(expert parallelism); each computes its experts for the tokens of "
-	  "all E; needs --dp N, which E divides; with --zero, E is also the "
-	  "--zero-group (default: each replica has all experts)",
+	  "all E; needs --dp N, which E divides; --zero shards all other "
+	  "parameters (default: each replica has all experts)",
 	  FROM_TO(1, GROUP_MAX) },
 	{ "expert-capacity", "F", G_TARGET, set_real,
 	  FIELD(opt.expert_capacity), CI, "with --ep: send each replica the "
@@ -527,16 +527,14 @@ check_zero_group(struct cli *c, FILE *err)
 	return 2;
 }
 
-/* The replicas that share experts are a zero group: --ep E is --zero-group E.
- */
 static int
 check_ep(struct cli *c, FILE *err)
 {
-	long long ep = c->opt.ep, dp = c->opt.dp, group = c->opt.zero_group;
+	long long ep = c->opt.ep, dp = c->opt.dp;
 	long long near = dp > 0 && ep > 1 ? nearest_divisor(dp, ep) : 0;
 
 	if (option_given(c, "expert-capacity")
-	    && !(c->opt.expert_capacity > 0 && c->opt.expert_capacity < 1e9)) {
+	    && c->opt.expert_capacity <= 0) {
 		fprintf(err, "ckc: --expert-capacity %g: expected a number "
 		        "above 0; try: --expert-capacity 1.25\n",
 		        c->opt.expert_capacity);
@@ -558,17 +556,11 @@ check_ep(struct cli *c, FILE *err)
 	else if (dp % ep)
 		fprintf(err, "ckc: --ep %lld: expected a divisor of --dp %lld; "
 		        "try: --ep %lld\n", ep, dp, near ? near : dp);
-	else if (group && group != ep)
-		fprintf(err, "ckc: --ep %lld --zero-group %lld: expected equal "
-		        "groups of replicas; try: --ep %lld --zero-group "
-		        "%lld\n", ep, group, ep, ep);
 	else if (c->opt.halves != SPLIT_OFF)
 		fprintf(err, "ckc: --ep and --halves cannot be combined; try: "
 		        "--halves off\n");
-	else {
-		c->opt.zero_group = ep == dp ? 0 : ep;
+	else
 		return CLI_GO;
-	}
 	return 2;
 }
 

@@ -80,7 +80,7 @@ replica_shard_rule(struct sharding_rule *c)
 	if (c->from == shard || shape.rank < 1)
 		return false;
 	shape.dim[shape.rank - 1] = placement_local_extent(
-		&s, graph_group_size(c->g, graph_shard_group(c->g)));
+		&s, graph_group_size(c->g, node_group(c->n)));
 	for (int p = 0; p < c->nvalue; p++)
 		c->at[p] = *given_split(c);
 	c->at[shard] = placement_of_shard(given_split(c), c->ranks, &shape);

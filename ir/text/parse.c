@@ -92,6 +92,8 @@ read_statement(struct parser *p)
 		return read_ranks(p, "ranks", &p->g->ranks);
 	if (tok_word(p, "zero_group"))
 		return read_ranks(p, "replicas", &p->g->zero_group);
+	if (tok_word(p, "expert_group"))
+		return read_ranks(p, "replicas", &p->g->expert_group);
 	if (tok_word(p, "stage"))
 		return read_stage(p);
 	if (tok_word(p, "adds"))

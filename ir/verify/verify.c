@@ -89,20 +89,20 @@ check_replica_group(struct verify *c, const Node *n)
 		bad(c, n, NULL, "is between replicas, but the graph does not "
 		    "declare their number");
 	if (group < 0 || group >= GROUP_COUNT
-	    || (group > GROUP_REPLICAS && !c->g->zero_group))
+	    || !(group == GROUP_REPLICAS || graph_group_size(c->g, group)))
 		bad(c, n, NULL, "is between ranks of group %lld, which the "
 		    "graph does not declare", (long long)group);
 }
 
 static void
-check_zero_group(struct verify *c)
+check_replica_groups(struct verify *c, const char *word, int64_t size)
 {
 	const Graph *g = c->g;
 
-	if (g->zero_group && (!g->exact || g->replicas % g->zero_group))
-		bad(c, NULL, NULL, "zero_group %lld: expected a divisor of an "
-		    "exact number of replicas, found replicas %lld%s",
-		    (long long)g->zero_group, (long long)g->replicas,
+	if (size && (!g->exact || g->replicas % size))
+		bad(c, NULL, NULL, "%s %lld: expected a divisor of an exact "
+		    "number of replicas, found replicas %lld%s", word,
+		    (long long)size, (long long)g->replicas,
 		    g->exact ? " exactly" : "");
 }
 
@@ -259,7 +259,7 @@ check_shard(struct verify *c, const Val *v)
 		bad(c, NULL, v, "is a shard, but the graph does not declare "
 		    "its number of replicas");
 	else if (!placement_local(&cut, graph_group_size(c->g,
-	                                    graph_shard_group(c->g)),
+	                          graph_shard_group(c->g, v->shard->rows)),
 	                          &v->shard->shape, &piece)
 	         || !shape_eq(&piece, &v->shape))
 		bad(c, NULL, v, "shape does not match the shard of a replica");
@@ -468,7 +468,8 @@ graph_verify(Graph *g, Diag *d)
 	FOR_NODES (n, g)
 		verify_node(&c, n);
 	check_phases(&c);
-	check_zero_group(&c);
+	check_replica_groups(&c, "zero_group", g->zero_group);
+	check_replica_groups(&c, "expert_group", g->expert_group);
 	if (!c.faults)
 		check_relations(&c);
 	if (!c.faults)

@@ -394,13 +394,15 @@ ranks_of_replica(const Graph *g)
 struct ring
 group_ring(const Graph *g, int64_t group)
 {
-	int64_t ranks = ranks_of_replica(g), size = g->zero_group;
+	int64_t ranks = ranks_of_replica(g);
+	int64_t size = group < GROUP_EXPERTS ? g->zero_group : g->expert_group;
 
 	switch (group) {
 	case GROUP_RANKS: return (struct ring){ ranks, 1 };
 	case GROUP_REPLICAS: return (struct ring){ g->replicas, ranks };
-	case GROUP_SHARDS: return (struct ring){ size, ranks };
-	case GROUP_COPIES:
+	case GROUP_SHARDS: case GROUP_EXPERTS:
+		return (struct ring){ size, ranks };
+	case GROUP_COPIES: case GROUP_EXPERT_COPIES:
 		return (struct ring){ g->replicas / size, ranks * size };
 	case GROUP_STAGES:
 		return (struct ring){ g->stages, ranks

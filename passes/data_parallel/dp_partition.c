@@ -244,7 +244,8 @@ set_replicas(const Pass *p, Graph *g)
 
 	g->replicas = dp == DP_TRY ? 1 : dp == DP_ANY ? DP_RANKS : dp;
 	g->exact = p->opt->zero > 0 || p->opt->ep > 1;
-	g->zero_group = g->exact ? p->opt->zero_group : 0;
+	g->zero_group = p->opt->zero > 0 ? p->opt->zero_group : 0;
+	g->expert_group = p->opt->ep > 1 && p->opt->ep < dp ? p->opt->ep : 0;
 }
 
 /* The text of a graph may say what options do, too. */
@@ -255,13 +256,15 @@ check_declared(const Pass *p, const Graph *g)
 
 	if (o->dp <= 0 || !g->replicas
 	    || (o->dp == g->replicas
-	        && (!o->zero_group || o->zero_group == g->zero_group)))
+	        && (!o->zero_group || o->zero_group == g->zero_group)
+	        && (o->ep < 2 || o->ep == o->dp || o->ep == g->expert_group)))
 		return true;
-	return diag_error(p->diag, "--dp %lld --zero-group %lld: the graph "
-	                  "declares replicas %lld and zero_group %lld; change "
-	                  "the declarations in the graph", (long long)o->dp,
-	                  (long long)o->zero_group, (long long)g->replicas,
-	                  (long long)g->zero_group);
+	return diag_error(p->diag, "--dp %lld --zero-group %lld --ep %lld: the "
+	                  "graph declares replicas %lld, zero_group %lld and "
+	                  "expert_group %lld; change the declarations in the "
+	                  "graph", (long long)o->dp, (long long)o->zero_group,
+	                  (long long)o->ep, (long long)g->replicas,
+	                  (long long)g->zero_group, (long long)g->expert_group);
 }
 
 static bool

@@ -54,7 +54,7 @@ group_attr(const Graph *g, Op op)
 {
 	Attr a = attr_default(op);
 
-	*attr_int_of(op, &a, "group") = graph_shard_group(g);
+	*attr_int_of(op, &a, "group") = graph_shard_group(g, true);
 	return a;
 }
 

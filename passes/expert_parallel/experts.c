@@ -5,10 +5,9 @@
  *         (struct replica_shard); exchange.c brings rows to them and back
  * where   --ep E runs along the replicas, as in DeepSpeed-MoE (Rajbhandari et
  *         al. 2022) and Megatron: E replicas side by side are a group, with
- *         all experts together, and --dp / E groups hold copies.  It is no
- *         axis of its own: the group is the zero group (Graph.zero_group), so
- *         that sums over copies, checkpoints and meshes of processes are those
- *         of --zero-group E.  Ranks of --tp are inside: they shard each
+ *         all experts together, and --dp / E groups hold copies
+ *         (Graph.expert_group).  Zero groups, which shard other parameters,
+ *         have a size of their own.  Ranks of --tp are inside: they shard each
  *         expert.  An axis along those ranks would take attention's heads with
  *         it
  * why     an expert's gradient is complete in its group, and its optimizer

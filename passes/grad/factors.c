@@ -50,29 +50,33 @@ check_factors(const Graph *g, Diag *d, const struct update *u)
 	                      p->placement.axis);
 }
 
-/* Shares of these means over the group become means. */
+/* x, made for that update, is a share over the group. */
+static bool
+is_share(const Graph *g, const struct update *u, ValId x, enum rank_group group)
+{
+	if (group == GROUP_RANKS)
+		return x && g->val[x].placement.kind == PLACEMENT_PARTIAL;
+	return x && u->cut && grad_reduce_shards(g, u) == group;
+}
+
+/* Shares of these means over ranks and replicas become means. */
 static bool
 complete_means(Graph *g, Diag *d, Arena *scratch, struct update *u, uint32_t n,
                int first, int end)
 {
 	ValId **v = arena_array(scratch, (size_t)n * FACTORS + 1, sizeof *v);
+	const enum rank_group group[] = { GROUP_RANKS,
+		graph_shard_group(g, false), graph_shard_group(g, true) };
 
-	for (int group = REDUCE_TP; group <= REDUCE_DP; group++) {
+	for (int j = 0; j < (group[1] == group[2] ? 2 : 3); j++) {
 		int count = 0;
 
 		for (uint32_t i = 0; i < n; i++)
-			for (int k = first; k < end; k++) {
-				ValId x = u[i].factor[k];
-
-				if (x
-				    && (group == REDUCE_DP
-				                ? u[i].cut
-				                : g->val[x].placement.kind
-				                        == PLACEMENT_PARTIAL))
+			for (int k = first; k < end; k++)
+				if (is_share(g, &u[i], u[i].factor[k],
+				             group[j]))
 					v[count++] = &u[i].factor[k];
-			}
-		if (!grad_reduce_values(g, d, scratch, v, count,
-		                   (enum reduce_group)group))
+		if (!grad_reduce_values(g, d, scratch, v, count, group[j]))
 			return false;
 	}
 	return true;

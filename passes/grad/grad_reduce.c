@@ -82,11 +82,12 @@ ranks_of_group(enum reduce_group group)
 	return group == REDUCE_DP ? GROUP_REPLICAS : GROUP_RANKS;
 }
 
-/* The group over which values differ that shards were read for. */
-static enum rank_group
-shards_of_group(const Graph *g, enum reduce_group group)
+enum rank_group
+grad_reduce_shards(const Graph *g, const struct update *u)
 {
-	return group == REDUCE_DP ? graph_shard_group(g) : GROUP_RANKS;
+	const struct replica_shard *shard = g->val[u->grad].shard;
+
+	return graph_shard_group(g, shard && shard->rows);
 }
 
 static ValId
@@ -152,11 +153,13 @@ reduce_one(Graph *g, Diag *d, struct update *u, enum reduce_group group,
 bool
 grad_reduce_copies(Graph *g, Diag *d, struct update *u, Phase phase)
 {
+	enum rank_group shards = grad_reduce_shards(g, u);
 	ValId part = u->grad, sum;
 
-	if (!g->zero_group || !g->val[part].shard)
+	if (shards == GROUP_REPLICAS || !g->val[part].shard)
 		return true;
-	sum = sum_ranks(g, d, part, GROUP_COPIES, u->after, phase);
+	sum = sum_ranks(g, d, part, shards == GROUP_EXPERTS
+	                ? GROUP_EXPERT_COPIES : GROUP_COPIES, u->after, phase);
 	if (!set_gradient_sum(g, u, sum))
 		return false;
 	g->val[part].grad_of = 0;
@@ -354,9 +357,8 @@ sum_value(Graph *g, Diag *d, ValId v, enum rank_group group)
 
 bool
 grad_reduce_values(Graph *g, Diag *d, Arena *scratch, ValId *const *v, int n,
-              enum reduce_group of)
+              enum rank_group group)
 {
-	enum rank_group group = shards_of_group(g, of);
 	ValId *small = arena_array(scratch, (size_t)n + 1, sizeof *small);
 	int *at = arena_array(scratch, (size_t)n + 1, sizeof *at);
 	int nsmall = 0, length;
@@ -391,40 +393,45 @@ grad_reduce_values(Graph *g, Diag *d, Arena *scratch, ValId *const *v, int n,
 
 /* ---- the norm ---- */
 
-/* Cut over the group. */
 static bool
-is_sharded_over(const Graph *g, const struct update *u, enum reduce_group group)
+is_sharded_over_ranks(const Graph *g, const struct update *u)
 {
-	return group == REDUCE_DP ? g->val[u->grad].shard != NULL
-	     : g->val[u->param].placement.kind == PLACEMENT_SHARD;
+	return g->val[u->param].placement.kind == PLACEMENT_SHARD;
 }
 
-/* The squares of all that are cut over these groups, and no others, summed over
- * them; 0: there are none, or *ok is false. */
+/* GROUP_RANKS: over no replicas. */
+static enum rank_group
+sharded_over(const Graph *g, const struct update *u)
+{
+	return g->val[u->grad].shard ? grad_reduce_shards(g, u) : GROUP_RANKS;
+}
+
+/* The squares of all that are sharded over that group (as sharded_over), and
+ * over ranks or not, summed over both; 0: there are none, or *ok is false. */
 static ValId
 cut_squares(Graph *g, Diag *d, Arena *scratch, const struct update *u,
-            uint32_t n, const bool cut[2], bool *ok)
+            uint32_t n, enum rank_group group, bool ranks, bool *ok)
 {
 	ValId *in = arena_array(scratch, (size_t)n + 1, sizeof *in), y;
 	int m = 0;
 
 	for (uint32_t i = 0; i < n; i++)
 		if (!u[i].received
-		    && is_sharded_over(g, &u[i], REDUCE_TP) == cut[REDUCE_TP]
-		    && is_sharded_over(g, &u[i], REDUCE_DP) == cut[REDUCE_DP])
+		    && is_sharded_over_ranks(g, &u[i]) == ranks
+		    && sharded_over(g, &u[i]) == group)
 			in[m++] = u[i].grad;
 	if (m == 0)
 		return 0;
 	y = emit_op(g, d, OP_SUM_SQUARES, m, in, NULL, 0);
 	if (y) {
 		g->node[g->nnode - 1].phase = PH_UPDATE;
-		if (cut[REDUCE_TP])
+		if (ranks)
 			g->val[y].placement.kind = PLACEMENT_PARTIAL;
 	}
-	for (int k = REDUCE_TP; y && k <= REDUCE_DP; k++)
-		if (cut[k])
-			y = sum_ranks(g, d, y, shards_of_group(g, k), 0,
-			              PH_UPDATE);
+	if (y && ranks)
+		y = sum_ranks(g, d, y, GROUP_RANKS, 0, PH_UPDATE);
+	if (y && group != GROUP_RANKS)
+		y = sum_ranks(g, d, y, group, 0, PH_UPDATE);
 	*ok &= y != 0;
 	return y;
 }
@@ -462,20 +469,25 @@ ValId
 grad_reduce_norm(Graph *g, Diag *d, Arena *scratch, const struct update *u,
             uint32_t n)
 {
-	static const bool cut[][2] = { { true, false }, { false, true },
-	                               { true, true } };
-	ValId *in = arena_array(scratch, (size_t)n + 3, sizeof *in), sum;
+	const enum rank_group zero = graph_shard_group(g, false);
+	const enum rank_group experts = graph_shard_group(g, true);
+	const struct {
+		enum rank_group group;
+		bool ranks;
+	} cut[] = { { GROUP_RANKS, true }, { zero, false }, { zero, true },
+		    { experts, false }, { experts, true } };
+	ValId *in = arena_array(scratch, (size_t)n + 5, sizeof *in), sum;
 	Attr a = attr_default(OP_GRAD_NORM);
 	bool ok = true;
 	int nin = 0;
 
 	for (uint32_t i = 0; i < n; i++)
-		if (!u[i].received
-		    && !is_sharded_over(g, &u[i], REDUCE_TP)
-		    && !is_sharded_over(g, &u[i], REDUCE_DP))
+		if (!u[i].received && !is_sharded_over_ranks(g, &u[i])
+		    && sharded_over(g, &u[i]) == GROUP_RANKS)
 			in[nin++] = u[i].grad;
-	for (int k = 0; k < 3 && ok; k++) {
-		sum = cut_squares(g, d, scratch, u, n, cut[k], &ok);
+	for (int k = 0; k < (experts == zero ? 3 : 5) && ok; k++) {
+		sum = cut_squares(g, d, scratch, u, n, cut[k].group,
+		                  cut[k].ranks, &ok);
 		if (!sum)
 			continue;
 		in[nin++] = sum;

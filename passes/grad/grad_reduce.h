@@ -31,8 +31,10 @@ bool grad_reduce_check(const Graph *, Diag *, const struct update *,
 /* Over the ranks of a replica, then over replicas. */
 enum reduce_group { REDUCE_TP, REDUCE_DP };
 
-/* Append what adds up the shards of a gradient, each the sum of a zero group,
- * over zero groups; nothing where there are none. */
+/* The group whose replicas have shards of the gradient. */
+enum rank_group grad_reduce_shards(const Graph *, const struct update *);
+/* Append what adds up the shards of a gradient, each the sum of such a group,
+ * over these groups; nothing where there are none. */
 bool grad_reduce_copies(Graph *, Diag *, struct update *, Phase phase);
 
 /* The gradient has to be added up over the ranks of the group. */
@@ -44,10 +46,10 @@ bool grad_reduce_alone(Graph *, Diag *, struct update *, Phase phase);
 /* The same for all of them, in phase update; small ones share a collective. */
 bool grad_reduce_all(Graph *, Diag *, Arena *scratch, struct update *,
                      uint32_t n);
-/* Append what adds up these n values of type f32, made of shards, over those
- * that hold shards, in phase update; each becomes its sum. */
+/* Append what adds up these n values of type f32, made of shards, over the
+ * group that holds shards, in phase update; each becomes its sum. */
 bool grad_reduce_values(Graph *, Diag *, Arena *scratch, ValId *const *v, int n,
-                   enum reduce_group);
+                   enum rank_group);
 /* Append the norm over all gradients, each element of a whole parameter's
  * counted once.  In phase update; 0 after a diagnostic. */
 ValId grad_reduce_norm(Graph *, Diag *, Arena *scratch, const struct update *,

@@ -35,7 +35,7 @@ static bool
 is_mostly_latency(const Graph *g, ValId param)
 {
 	const struct device_profile *d = device_of(g);
-	const struct ring ring = group_ring(g, graph_shard_group(g));
+	const struct ring ring = group_ring(g, graph_shard_group(g, false));
 	double sent = (double)val_data_bytes(&g->val[param])
 		* (double)(ring.ranks - 1) / (double)ring.ranks;
 
@@ -109,7 +109,7 @@ shard_attr(Graph *g, ValId param, Op op)
 	Attr a;
 
 	placement_to_attr(&cut, op, &a);
-	*attr_int_of(op, &a, "group") = graph_shard_group(g);
+	*attr_int_of(op, &a, "group") = graph_shard_group(g, false);
 	return a;
 }
 
@@ -123,7 +123,7 @@ optimizer_shard_mark(Graph *g, ValId param, ValId v)
 	x->shard = of;
 	if (of->rows)
 		return;
-	placement_local(&cut, graph_group_size(g, graph_shard_group(g)),
+	placement_local(&cut, graph_group_size(g, graph_shard_group(g, false)),
 	                &of->shape, &x->shape);
 	x->placement = placement_of_shard(&of->placement, g->ranks, &x->shape);
 }

@@ -14,6 +14,8 @@ static bool
 sane_placement(const struct ckr_library *lib, const struct ckr_tensor *t)
 {
 	const struct ckr_placement *s = t->placement;
+	uint32_t size = t->flags & CKR_OWN_EXPERTS ? lib->expert_group
+		: lib->zero_group;
 	struct sharding p;
 
 	if (t->batch < 0 || t->batch > t->rank
@@ -26,20 +28,28 @@ sane_placement(const struct ckr_library *lib, const struct ckr_tensor *t)
 	if (t->kind == CKR_CONSTANT || t->kind == CKR_INPUT
 	    || (t->shard_of && (t->batch || lib->replicas > CKR_MAX_GROUP))
 	    || !sharding_of_tensor(&p, t, lib->ranks > 1 ? lib->ranks : 1,
-	                           lib->zero_group ? lib->zero_group
-	                           : lib->replicas))
+	                           size ? size : lib->replicas))
 		return false;
 	return tensor_nelem(t) == sharding_shard_elems(&p);
+}
+
+/* Replicas of a zero group or of an expert group; 0: there are none. */
+static uint32_t
+group_size(const struct ckr_library *lib, int axis)
+{
+	return axis < CKR_EXPERTS ? lib->zero_group : lib->expert_group;
 }
 
 static uint32_t
 group_ranks(const struct ckr_library *lib, const struct ckr_comm *m)
 {
+	uint32_t size = group_size(lib, m->axis);
+
 	return m->axis == CKR_STAGES ? lib->nstage
 	       : m->axis == CKR_TP ? lib->ranks
 	       : m->axis == CKR_DP ? lib->replicas
-	       : m->axis == CKR_SHARDS ? lib->zero_group
-	       : lib->replicas / lib->zero_group;
+	       : m->axis == CKR_SHARDS || m->axis == CKR_EXPERTS ? size
+	       : lib->replicas / size;
 }
 
 /* Pieces of a group are of a size only if its own is known. */
@@ -54,7 +64,7 @@ is_group(const struct ckr_library *lib, const struct ckr_comm *m)
 		return lib->replicas
 		       && (m->kind == CKR_ALL_REDUCE
 		           || lib->replicas <= CKR_MAX_GROUP);
-	return m->axis < CKR_AXES && lib->zero_group;
+	return m->axis < CKR_AXES && group_size(lib, m->axis);
 }
 
 /* What runs as often: a count pass, the update, or the rest of a micro-batch.
@@ -410,15 +420,27 @@ formula_is_sane(const struct ckr_library *lib)
 	return n == (lib->nterm > 0);
 }
 
+static bool
+groups_are_sane(const struct ckr_library *lib)
+{
+	uint32_t n = lib->replicas == CKR_ANY_REPLICAS ? 0 : lib->replicas;
+
+	for (int axis = CKR_SHARDS; axis < CKR_AXES; axis++) {
+		uint32_t size = group_size(lib, axis);
+
+		if (size && (!n || n % size))
+			return false;
+	}
+	return true;
+}
+
 /* The one that evaluates has no memory but that of the first. */
 bool
 program_tables_are_sane(const struct ckr_library *lib)
 {
 	const struct ckr_program *p = lib->program;
 
-	if (lib->zero_group && (lib->replicas == CKR_ANY_REPLICAS
-	                        || !lib->replicas
-	                        || lib->replicas % lib->zero_group))
+	if (!groups_are_sane(lib))
 		return false;
 	if (lib->nstage && !lib->stage)
 		return false;

@@ -72,8 +72,10 @@ is_in_stage(const struct comm_view *view, uint32_t r, uint32_t stage)
 static inline bool
 has_axis(const struct comm_view *view, int axis)
 {
-	return axis == CKR_STAGES ? view->mesh.stages > 1
-	       : axis < CKR_SHARDS || view->mesh.zero_group;
+	return axis < CKR_SHARDS
+	       || (axis == CKR_STAGES ? view->mesh.stages > 1
+	           : axis < CKR_EXPERTS ? view->mesh.zero_group
+	           : view->mesh.expert_group);
 }
 
 struct transfers;

@@ -26,8 +26,8 @@
 /* COMM_ALL: all ranks; then the groups of enum ckr_axis, all within a stage:
  * world rank = (stage * dp + replica) * tp + rank; but for COMM_STAGES. */
 enum comm_group {
-	COMM_ALL, COMM_TP, COMM_DP, COMM_SHARDS, COMM_COPIES, COMM_STAGES,
-	COMM_GROUPS
+	COMM_ALL, COMM_TP, COMM_DP, COMM_SHARDS, COMM_COPIES, COMM_EXPERTS,
+	COMM_EXPERT_COPIES, COMM_STAGES, COMM_GROUPS
 };
 
 static inline enum comm_group
@@ -40,6 +40,7 @@ group_of_axis(int axis)
 struct comm_mesh {
 	uint32_t tp, dp;                /* ranks of a replica; replicas */
 	uint32_t zero_group;            /* replicas of a zero group; 0: all */
+	uint32_t expert_group;          /* likewise */
 	uint32_t stages;                /* of a pipeline; 0: there is none */
 };
 
@@ -53,7 +54,8 @@ static inline struct comm_ranks
 comm_ranks_of(const struct comm_mesh *m, enum comm_group g, uint32_t rank)
 {
 	uint32_t tp = m->tp, dp = m->dp, replica = rank / tp % dp;
-	uint32_t zero = m->zero_group ? m->zero_group : dp;
+	uint32_t some = g < COMM_EXPERTS ? m->zero_group : m->expert_group;
+	uint32_t size = some ? some : dp;
 	uint32_t stage = rank / (tp * dp) * tp * dp, r = stage + rank % tp;
 	uint32_t stages = m->stages ? m->stages : 1;
 
@@ -62,12 +64,12 @@ comm_ranks_of(const struct comm_mesh *m, enum comm_group g, uint32_t rank)
 		return (struct comm_ranks){ stage + replica * tp, 1, tp };
 	case COMM_DP:
 		return (struct comm_ranks){ r, tp, dp };
-	case COMM_SHARDS:
-		return (struct comm_ranks){ r + replica / zero * zero * tp, tp,
-			                    zero };
-	case COMM_COPIES:
-		return (struct comm_ranks){ r + replica % zero * tp, tp * zero,
-			                    dp / zero };
+	case COMM_SHARDS: case COMM_EXPERTS:
+		return (struct comm_ranks){ r + replica / size * size * tp, tp,
+			                    size };
+	case COMM_COPIES: case COMM_EXPERT_COPIES:
+		return (struct comm_ranks){ r + replica % size * tp, tp * size,
+			                    dp / size };
 	case COMM_STAGES:
 		return (struct comm_ranks){ rank % (tp * dp), tp * dp, stages };
 	default:

@@ -67,7 +67,8 @@ choose_ranks(struct world *w, const char *so, uint32_t ranks)
 		               "found %u; compile it with the same --zero "
 		               "or --ep and --dp %u%s",
 		               so, dp, each, each * dp, ranks, ranks / each,
-		               lib->zero_group ? ", and with a --zero-group "
+		               lib->zero_group || lib->expert_group
+		               ? ", and with a --zero-group "
 		               "or --ep that divides it" : "");
 	if (dp > 1 && !lib->replicas)
 		return err_set(w->err, CKR_EARG, "%s: compiled for one "

@@ -120,15 +120,17 @@ compare_tensors(struct world *w, const struct world *with)
 static ckr_status
 compare_ranks(struct world *w, const struct world *with)
 {
-	char expected[64], found[64];
-	const char *form = "%u of %u ranks, zero group %u";
+	char expected[80], found[80];
+	const char *form = "%u of %u ranks, zero group %u, expert group %u";
 
 	if (w->tp == with->tp && w->dp == with->dp
-	    && w->lib->zero_group == with->lib->zero_group)
+	    && w->lib->zero_group == with->lib->zero_group
+	    && w->lib->expert_group == with->lib->expert_group)
 		return CKR_OK;
 	snprintf(expected, sizeof(expected), form, with->dp, with->tp,
-	         with->lib->zero_group);
-	snprintf(found, sizeof(found), form, w->dp, w->tp, w->lib->zero_group);
+	         with->lib->zero_group, with->lib->expert_group);
+	snprintf(found, sizeof(found), form, w->dp, w->tp, w->lib->zero_group,
+	         w->lib->expert_group);
 	return refuse(w, with, "its replicas", expected, found);
 }
 

@@ -53,8 +53,9 @@ world_sharding(const struct world *w, const struct ckr_tensor *t)
 	const struct comm_mesh mesh = world_mesh(w);
 	struct sharding p;
 
-	sharding_of_tensor(&p, t, w->tp, comm_ranks_of(&mesh, COMM_SHARDS,
-	                                               w->first).n);
+	sharding_of_tensor(&p, t, w->tp, comm_ranks_of(
+		&mesh, t->flags & CKR_OWN_EXPERTS ? COMM_EXPERTS : COMM_SHARDS,
+		w->first).n);
 	return p;
 }
 

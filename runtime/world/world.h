@@ -116,7 +116,7 @@ static inline struct comm_mesh
 world_mesh(const struct world *w)
 {
 	return (struct comm_mesh){ w->tp, w->dp, w->lib->zero_group,
-		                   w->stages };
+		                   w->lib->expert_group, w->stages };
 }
 
 /* ---- open.c: in this order; what fails on one process fails on all ---- */

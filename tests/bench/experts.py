@@ -1,12 +1,17 @@
 #!/usr/bin/env python3
-"""A mixture of experts beside one MLP that does the same products.
+"""A mixture of experts beside one MLP that does the same products, and beside PyTorch.
 
     experts.py [--build build] [--tokens 1024] [--width 768] [--hidden 3072] [--experts 8]
-    [--choices 2] [--dtypes f32,bf16] [--steps 6] [--threads N] [--out results/experts.md]
+    [--choices 2] [--dtypes f32,bf16] [--steps 6] [--threads N] [--peers PYTHON] [--rounds 3]
+    [--out results/experts.md]
 
 Both are one layer with GELU and a mean of squares for a loss; the MLP has a row for each token and
 choice.  Seconds are the least of --steps for all products together, forward and backward, from
 `ckrun --profile`; peak bytes are the plan's.  A gate of random weights chooses the experts.
+
+--peers: a Python that has torch and transformers.  Mixtral's block (experts_peer.py) then trains
+with AdamW in ckc and in each form that transformers has, in turns, --rounds times.  A step's
+seconds are CPU seconds, of all threads: they depend little on other work of the machine.
 """
 
 import argparse
@@ -14,6 +19,7 @@ import json
 import math
 import os
 import random
+import resource
 import struct
 import subprocess
 import sys
@@ -23,6 +29,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
 from steps import processor  # noqa: E402
 
+FORMS = "eager", "batched_mm", "grouped_mm"
 PRODUCTS = {"matmul", "expert_matmul", "expert_dw"}
 NOISE = 4099  # numbers, which repeat
 
@@ -131,6 +138,74 @@ def shapes(o, experts):
     return {"gate": [o.width, experts], **{k: [experts, *v] for k, v in each.items()}}
 
 
+# ---- beside PyTorch ----
+
+
+def cpu_seconds(argv):
+    begin = resource.getrusage(resource.RUSAGE_CHILDREN)
+    call(argv)
+    end = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return end.ru_utime - begin.ru_utime + end.ru_stime - begin.ru_stime
+
+
+def peer(o, *more):
+    """The script's output, or None where this torch lacks the form."""
+    sizes = ("tokens", "width", "hidden", "experts", "choices", "threads")
+    argv = [o.peers, os.path.join(HERE, "experts_peer.py"), *more]
+    argv += [x for k in sizes for x in ("--" + k, getattr(o, k))]
+    done = subprocess.run([str(a) for a in argv], capture_output=True, text=True)
+    return done.stdout if done.returncode == 0 else None
+
+
+def ours(o, so, batch):
+    """Of a step: what more steps take more."""
+    run = [os.path.join(o.build, "ckrun"), so, "--inputs", batch, "--threads", o.threads, "--quiet"]
+    run += ["--lr", "1e-4", "--weight-decay", "0.01"]
+    few, many = (cpu_seconds([*run, "--steps", n]) for n in (1, 1 + o.steps))
+    return (many - few) / o.steps
+
+
+def beside_torch(o, work):
+    """Of each type: the least seconds of ckc and of the forms."""
+    model, so = os.path.join(work, "moe.onnx"), os.path.join(work, "moe.so")
+    if peer(o, "--export", model) is None:
+        sys.exit(f"{o.peers}: cannot export the mixture")
+    table = []
+    for dtype in o.dtypes.split(","):
+        ckc = [os.path.join(o.build, "ckc"), model, "-o", so, "--quiet", "--dtype", dtype]
+        call([*ckc, "--loss", "loss"])
+        found = {}
+        for _ in range(o.rounds):
+            found.setdefault("ckc", []).append(ours(o, so, model + ".safetensors"))
+            for form in FORMS:
+                text = peer(o, "--form", form, "--dtype", dtype, "--steps", o.steps)
+                if text:
+                    found.setdefault(form, []).append(min(json.loads(text)["cpu_seconds"]))
+        table.append((dtype, {k: min(v) for k, v in found.items()}))
+    return table
+
+
+def report_peers(o, table):
+    load = " ".join(f"{x:.1f}" for x in os.getloadavg())
+    lines = [
+        "",
+        "## Beside PyTorch",
+        "",
+        f"Mixtral's block of these sizes (SwiGLU), one step with AdamW, CPU seconds: the least of {o.rounds} rounds of"
+        f" {o.steps} steps. Load of the machine: {load}.",
+        "",
+        "| type | ckc | " + " | ".join(FORMS) + " | ckc / the best form |",
+        "|---|---|" + "---|" * len(FORMS) + "---|",
+    ]
+    for dtype, found in table:
+        forms = [f"{found[x]:.3f}" if x in found else "fails" for x in FORMS]
+        best = min((found[x] for x in FORMS if x in found), default=math.nan)
+        lines.append(
+            f"| {dtype} | {found['ckc']:.3f} | {' | '.join(forms)} | {found['ckc'] / best:.2f} |"
+        )
+    return "\n".join(lines) + "\n"
+
+
 def report(o, rows):
     lines = [
         "# Mixtures of experts",
@@ -171,6 +246,8 @@ def main():
     ):
         p.add_argument("--" + name, type=int, default=default)
     p.add_argument("--dtypes", default="f32,bf16")
+    p.add_argument("--peers", help="a Python with torch and transformers")
+    p.add_argument("--rounds", type=int, default=3)
     p.add_argument("--out")
     o = p.parse_args()
     rows = []
@@ -181,7 +258,9 @@ def main():
             )
             flat = [o.tokens * o.choices, o.width]
             rows.append((dtype, mix, measure(o, work, "mlp", dense(o), flat, shapes(o, 0), dtype)))
-    text = report(o, rows)
+        text = report(o, rows)
+        if o.peers:
+            text += report_peers(o, beside_torch(o, work))
     print(text, end="")
     if o.out:
         with open(o.out, "w", encoding="utf-8") as f:

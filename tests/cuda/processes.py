@@ -46,7 +46,7 @@ RUNS = (
 # Heads that ranks share; experts that replicas do.
 SHARED = (
     ("llama-dynamo", 4, ("--tp", 4, "--sp")),
-    ("qwen2-moe-dyn", 4, ("--dp", 4, "--ep", 2)),
+    ("qwen2-moe-dyn", 4, ("--dp", 4, "--ep", 2, "--zero", 3)),
     ("qwen2-moe-dyn", 4, ("--dp", 4, "--ep", 2, "--expert-capacity", 2)),
 )
 

@@ -2,7 +2,7 @@
 """Experts that replicas share (--ep), beside one rank with the whole batch.
 
     expert_parallel.py CKC CKRUN [--flags "--target cuda ..."] [models] [forms] [routing] [files]
-    [evaluation] [capacity] [processes] [refusals] [some]
+    [evaluation] [capacity] [processes] [refusals] [search] [some]
 
 Four mixtures, after Mixtral, Qwen2-MoE (a shared expert with a gate), DeepSeek-V3 (sigmoid scores,
 a bias that only chooses, three choices) and GPT-OSS (biases, clamps, matrices the other way round).
@@ -52,6 +52,8 @@ FORMS = {
     "zero 2": (["--dp", 4, "--ep", 2, "--zero", 2, "--zero-group", 2], 1),
     "zero 3": (["--dp", 4, "--ep", 4, "--zero", 3], 1),
     "zero 3 of 4": (["--dp", 4, "--ep", 2, "--zero", 3], 1),
+    "zero 2, groups": (["--dp", 4, "--ep", 4, "--zero", 2, "--zero-group", 2], 1),
+    "zero 3, groups": (["--dp", 8, "--ep", 2, "--zero", 3, "--zero-group", 4], 1),
     "zero 3, ranks": (["--dp", 2, "--ep", 2, "--tp", 2, "--sp", "--zero", 3], 2),
     "ranks, rows": (["--dp", 2, "--ep", 2, "--tp", 2, "--sp"], 2),
     "rows of whole experts": ([*WHOLE], 2),
@@ -59,11 +61,16 @@ FORMS = {
     "rows of whole experts, zero": ([*WHOLE, "--zero", 2], 2),
     "micro": (["--dp", 2, "--ep", 2, "--grad-accum", 2], 1),
     "micro of 4": (["--dp", 4, "--ep", 2, "--grad-accum", 2, "--zero", 2], 1),
+    "micro, groups": (
+        ["--dp", 4, "--ep", 4, "--grad-accum", 2, "--zero", 3, "--zero-group", 2],
+        1,
+    ),
     "micro, ranks": (["--dp", 2, "--ep", 2, "--tp", 2, "--grad-accum", 2], 1),
     "lean": (["--dp", 2, "--ep", 2, "--memory-budget", "92%"], 2),
     "early": (["--dp", 4, "--ep", 2, "--update-in-backward", "on"], 1),
     "means": (["--dp", 4, "--ep", 2, "--optimizer", "adafactor"], 1),
     "means of few rows": (["--dp", 4, "--ep", 2, "--optimizer", "adafactor"], 1),
+    "means, zero": (["--dp", 4, "--ep", 2, "--zero", 1, "--optimizer", "adafactor"], 1),
     "means, ranks": (["--dp", 2, "--ep", 2, "--tp", 2, "--optimizer", "adafactor"], 2),
     "averages": (["--dp", 4, "--ep", 2, "--ema"], 1),
     "adapters": (["--dp", 2, "--ep", 2, "--lora", "head=2:4"], 2),
@@ -77,6 +84,7 @@ CAPACITIES = {
     "4": (["--dp", 4, "--ep", 4, "--expert-capacity", 4], 1),
     "2 of 4": (["--dp", 4, "--ep", 2, "--expert-capacity", 2.5, "--zero", 3], 1),
     "ranks": (["--dp", 2, "--ep", 2, "--tp", 2, "--expert-capacity", 2], 2),
+    "ranks, rows": (["--dp", 2, "--ep", 2, "--tp", 2, "--sp", "--expert-capacity", 2], 2),
     "micro": (["--dp", 2, "--ep", 2, "--grad-accum", 2, "--expert-capacity", 2], 1),
     "lean": (["--dp", 2, "--ep", 2, "--expert-capacity", 2, "--memory-budget", "90%"], 2),
 }
@@ -267,13 +275,19 @@ class Experts(ck.Bench):
         )
 
     def shares(self, kind, flags, what):
-        """Of parameters, gradients and states of experts a replica has as many as E divides."""
+        """Of parameters, gradients and states of experts a replica has one of E parts; of states of
+        others, with --zero, one of as many as its group has replicas."""
         plan, ep = ck.plan(self.path("plan")), flags[flags.index("--ep") + 1]
+        group = flags[flags.index("--zero-group" if "--zero-group" in flags else "--dp") + 1]
         faults = replay.Replay(plan).faults
         self.check(not faults, f"{what}: replay: {faults[:3]}")
         ranks = flags[flags.index("--tp") + 1] if "--tp" in flags else 1
         for t in plan["tensors"]:
             of = t["name"] if t["kind"] == "param" else t.get("param")
+            if of == "head" and t["kind"] == "state" and "--zero" in flags and ranks == 1:
+                n = int(np.prod(t["shape"]))
+                part = -(-WIDTH * CLASSES // group)
+                self.check("adafactor" in flags or n == part, f"{what}: {t['name']} {t['shape']}")
             whole = {"up": 2 * HIDDEN * WIDTH, "down": HIDDEN * WIDTH}.get(of)
             if not whole or "adafactor" in flags or t["kind"] not in ("param", "state", "temp"):
                 continue
@@ -352,8 +366,9 @@ class Experts(ck.Bench):
             qwen = "ranks" in name or "few" in name
             kind = "mixtral" if mixtral else "qwen" if qwen else "gptoss"
             self.one(kind, name, shape)
-        for name in "ep2 of 4", "ranks":
-            self.one("mixtral", name + ", clipped", SHAPES[name], NEAR, "--clip", 0.1)
+        for name in "ep2 of 4", "ranks", "zero 2, groups", "zero 3 of 4":
+            shape = {**SHAPES, **FORMS}[name]
+            self.one("mixtral", name + ", clipped", shape, NEAR, "--clip", 0.1)
         for flags in (["--dtype", "bf16"], ["--dtype", "bf16", "--master-weights", "off"]):
             for at in SHAPES["ep2 of 4"], FORMS["zero 3"], FORMS["micro"]:
                 self.one("gptoss", str(flags), ([*at[0], *flags], at[1]), ADAM16)
@@ -372,7 +387,7 @@ class Experts(ck.Bench):
             FORMS["zero 3"],
             SHAPES["ep2 of 4"],
             ([], 4),
-            FORMS["zero 2"],
+            FORMS["zero 2, groups"],
         ]
         got, form = [], None
         for i, shape in enumerate(shapes):
@@ -389,28 +404,52 @@ class Experts(ck.Bench):
             "over changes of shape", NEAR, got, save=f"{len(shapes) - 1}.s"
         )
 
+    def search(self):
+        """--auto with --ep plans other options, and keeps it."""
+        of = ["--auto", "--devices", 4, "--global-batch", 8, "--dp", 4, "--ep", 2]
+        done = self.ckc(self.model("mixtral", 2), *of)
+        lines = [line for line in done.stdout.splitlines() if " --ep 2" in line]
+        self.check(done.returncode == 0 and lines, f"{of}: {done.stdout} {done.stderr}")
+
     def processes(self):
+        start = ["env", "ASAN_OPTIONS=detect_leaks=0"]
+        sockets = [*start, sys.executable, os.path.join(ck.TOOLS, "spread.py")]
+        self.apart(sockets, FORMS["zero 2, groups"], CAPACITIES["2 of 4"])
         mpirun = shutil.which("mpirun")
         if not mpirun or not os.path.exists(
             os.path.join(os.path.dirname(self.ckrun_path), "ckr_mpi.so")
         ):
             print("skipped: processes, which need mpirun and ckr_mpi.so")
             return
-        start = ["env", "ASAN_OPTIONS=detect_leaks=0", mpirun, "--allow-run-as-root"]
-        for shape in (
+        self.apart(
+            [*start, mpirun, "--allow-run-as-root", "--oversubscribe", "-n"],
             SHAPES["ep2 of 4"],
             SHAPES["ranks"],
             FORMS["zero 3, ranks"],
+            FORMS["zero 2, groups"],
+            FORMS["zero 3 of 4"],
             CAPACITIES["2 of 4"],
             CAPACITIES["ranks"],
-        ):
+        )
+
+    def apart(self, launch, *shapes):
+        """Processes, started by that command, write what virtual ranks write."""
+        for shape in shapes:
             n = shape[0][1] * (2 if "--tp" in shape[0] else 1)
-            launch = [*start, "--oversubscribe", "-n", n]
             want = self.train("gptoss", shape, name="virtual")
-            got = self.train("gptoss", shape, name="apart", launch=launch)
+            got = self.train("gptoss", shape, name="apart", launch=[*launch, n])
             self.check(np.array_equal(got, want), f"{shape}: losses {got}, virtual ranks' {want}")
             a, b = (compare.load(self.path(x + ".s")) for x in ("apart", "virtual"))
             self.check(all(a[k].tobytes() == b[k].tobytes() for k in b), f"{shape}: files differ")
+
+    def slots(self, model, flags):
+        """Rows that a replica can send to each replica."""
+        plan = self.path("slots")
+        self.must(self.ckc(model, "--plan-only", "--quiet", "--json", plan, *flags), f"{flags}")
+        sizes = [
+            t["shape"][0] for t in ck.plan(plan)["tensors"] if t["name"] == "u.expert_matmul.rows"
+        ]
+        return sizes[0] // 2 if sizes else 0
 
     def refusals(self):
         def no(model, flags, *words):
@@ -425,15 +464,17 @@ class Experts(ck.Bench):
         no(model, ["--ep", 2, "--dp", "auto"], "found --dp auto; try: --ep 2 --dp 2")
         no(model, ["--ep", 3, "--dp", 4], "a divisor of --dp 4; try: --ep 2")
         no(model, ["--ep", 8, "--dp", 4], "a divisor of --dp 4; try: --ep 2")
-        both = ["--ep", 2, "--dp", 8, "--zero", 1, "--zero-group", 4]
-        no(model, both, "expected equal groups", "try: --ep 2 --zero-group 2")
         no(model, ["--ep", 2, "--dp", 2, "--halves", "on"], "try: --halves off")
         no(model, ["--ep", 8, "--dp", 8], "'u", "of the 4 experts of parameter 'up'", "--ep 4")
         no(model, ["--ep", 3, "--dp", 3], "of the 4 experts of parameter 'up'", "--dp 4 --ep 4")
         no(model, ["--dp", 2, "--expert-capacity", 2], "expected --ep E", "try: --dp 2 --ep 2")
         both = ["--dp", 2, "--ep", 2, "--expert-capacity"]
         no(model, [*both, 0], "expected a number above 0; try: --expert-capacity 1.25")
-        no(model, [*both, "x"], "expected a number")
+        for text in "x", "nan", "inf", "-1", "1e-400", "1e400":
+            no(model, [*both, text], "expected a number above 0")
+        rooms = {F: self.slots(model, [*both, F]) for F in (1e-30, 1, 2, 1e30, 1e308)}
+        # of 2 * TOKENS tokens with two choices each, for one replica
+        self.check(list(rooms.values()) == [1, 6, 12, 12, 12], f"slots by capacity: {rooms}")
         no(model, [*WHOLE, "--expert-capacity", 2], "a part of them; leave out --sp")
         plain = self.path("plain.ck")
         text = mixture("mixtral", 2)[0]
@@ -468,7 +509,7 @@ def main():
         labels[0] = -100
         files.st_write(bench.path(f"in{n}.st"), typed({"x": x, "labels": labels}))
     parts = ["models", "forms", "routing", "files", "evaluation", "capacity", "processes"]
-    parts += ["refusals"]
+    parts += ["refusals", "search"]
     for part in bench.names or parts:
         getattr(bench, part)()
     bench.finish()

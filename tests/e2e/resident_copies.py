@@ -20,6 +20,7 @@ TYPES = (
     ["--dtype", "f16", "--optimizer", "sgdm", "--grad-accum", "2"],
     ["--dtype", "bf16", "--optimizer", "lion"],
     ["--dtype", "bf16", "--optimizer", "sgd", "--tp", "2"],
+    ["--dtype", "bf16", "--optimizer", "sgd", "--tp", "3"],  # which divides none of its widths
 )
 
 

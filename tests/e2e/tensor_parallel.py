@@ -6,9 +6,11 @@
 Losses, first gradients and parameters after five steps of plain SGD (what AdamW makes of a gradient
 that is rounding noise, such as that of a key's bias, is as large as any update); the same bits
 under every plan; the least budget, met; the planned peak, measured; a run saved at one number of
-ranks resumed at another; the options around it and what is refused.
+ranks resumed at another; a plan for every number of ranks, in both types and for both targets; the
+options around it and what is refused.
 """
 
+import itertools
 import json
 import os
 import re
@@ -23,6 +25,7 @@ sys.path.insert(0, ck.TOOLS)
 import compare
 
 STEPS = 5
+TYPES, TARGETS = ("f32", "bf16"), ("cpu", "cuda")
 # dropout with tied weights; two key heads of four; masks and classes that no number of ranks
 # divides; packed projections; convolutions with running statistics and resampling
 CASES = (
@@ -33,6 +36,7 @@ CASES = (
     ("gpt2-tied-by-accident", (["--tp", 2, "--sp"],)),
     ("unet-dynamo", (["--tp", 2, "--sp"],)),
 )
+PLANNED = ("plan/gpt2-default", "llama-dynamo", "plan/vit-dynamo", "plan/t5-dynamo")
 
 
 class Parallel(ck.Bench):
@@ -144,6 +148,14 @@ class Parallel(ck.Bench):
                 self.train(model, one, "--resume", self.path("half.st"), "--save", "end.st")
                 right.check(what + ", resumed on one rank", DEEP, save="end.st")
 
+    def plan_all(self, model):
+        """Every number of ranks has a plan, also where it divides nothing of the model."""
+        stem = os.path.join(ck.MODELS, model)
+        for ranks, dtype, target in itertools.product(range(2, 9), TYPES, TARGETS):
+            flags = ["--tp", ranks, "--dtype", dtype, "--target", target]
+            done = self.ckc(stem + ".onnx", "--plan-only", *ck.model_flags(stem)[0], *flags)
+            self.must(done, f"{model} {flags}")
+
     def options(self):
         gpt, resnet = (
             os.path.join(ck.MODELS, m + ".onnx") for m in ("gpt2-ts14", "resnet-dynamo-bn")
@@ -242,6 +254,8 @@ def main():
         if model in (bench.names or [model]):
             bench.model(model, ways)
     if not bench.names:
+        for model in PLANNED:
+            bench.plan_all(model)
         bench.options()
     bench.finish()
 

@@ -50,7 +50,7 @@ whole_index(struct interp *it, const Val *v, int64_t i)
 
 	if (!s)
 		return interp_whole(it, &v->placement, &v->shape, i);
-	i += interp_shard(it) * val_nelem(v);
+	i += interp_shard(it, s->rows) * val_nelem(v);
 	return i < shape_nelem(&s->shape)
 		? interp_whole(it, &s->placement, &s->shape, i) : -1;
 }

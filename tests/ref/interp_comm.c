@@ -106,27 +106,33 @@ interp_join(const struct interp *it, ValId v, const Placement *s, double *whole)
 /* ---- between replicas ---- */
 
 static int
-group_of_shards(const struct interp *it)
+group_of_shards(const struct interp *it, bool experts)
 {
-	int64_t n = it->g->zero_group;
+	int64_t n = experts ? it->g->expert_group : it->g->zero_group;
 
 	return n > 0 && n < it->replicas ? (int)n : it->replicas;
 }
 
 int
-interp_shard(const struct interp *it)
+interp_shard(const struct interp *it, bool experts)
 {
-	return it->replica % group_of_shards(it);
+	return it->replica % group_of_shards(it, experts);
 }
 
 /* Whether replica r is in this one's group of that number. */
 static bool
 in_group(const struct interp *it, int64_t group, int r)
 {
-	int n = group_of_shards(it);
+	int n = group_of_shards(it, group >= GROUP_EXPERTS);
 
-	return group == GROUP_SHARDS ? r / n == it->replica / n
-	     : group == GROUP_COPIES ? r % n == it->replica % n : true;
+	switch (group) {
+	case GROUP_SHARDS: case GROUP_EXPERTS:
+		return r / n == it->replica / n;
+	case GROUP_COPIES: case GROUP_EXPERT_COPIES:
+		return r % n == it->replica % n;
+	default:
+		return true;
+	}
 }
 
 static const double *
@@ -162,7 +168,7 @@ interp_gather_rows(struct call *c)
 bool
 interp_sum_rows(struct call *c)
 {
-	int64_t first = interp_shard(c->it) * c->out[0].n;
+	int64_t first = interp_shard(c->it, true) * c->out[0].n;
 
 	for (int64_t i = 0; i < c->out[0].n; i++)
 		c->out[0].x[i] = sum_of_replicas(c, c->a->SUM_ROWS.group,
@@ -173,8 +179,8 @@ interp_sum_rows(struct call *c)
 bool
 interp_exchange_rows(struct call *c)
 {
-	int64_t block = c->in[0].n / group_of_shards(c->it), to = 0;
-	int64_t from = interp_shard(c->it) * block;
+	int64_t block = c->in[0].n / group_of_shards(c->it, true), to = 0;
+	int64_t from = interp_shard(c->it, true) * block;
 
 	for (int r = 0; r < c->it->replicas; r++)
 		for (int64_t i = 0; in_group(c->it, c->a->EXCHANGE_ROWS.group,

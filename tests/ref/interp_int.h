@@ -122,7 +122,7 @@ InterpFn interp_grid_sample, interp_grid_sample_grad;
 InterpFn interp_send, interp_receive;
 InterpFn interp_gather_rows, interp_sum_rows, interp_exchange_rows;
 /* Which shard of a group of replicas this one has. */
-int interp_shard(const struct interp *);
+int interp_shard(const struct interp *, bool experts);
 InterpFn interp_all_reduce, interp_all_gather, interp_reduce_scatter,
 	interp_all_to_all, interp_own, interp_own_grad;
 Shape interp_whole_shape(const Placement *, const Shape *local);

@@ -76,7 +76,7 @@ expert_of(struct call *c, int64_t i, int64_t mine, int64_t all, int64_t *e)
 
 	*e = (int64_t)(at < 0 ? at + (double)experts : at);
 	if (*e >= 0 && *e < experts) {
-		*e -= all ? interp_shard(c->it) * mine : 0;
+		*e -= all ? interp_shard(c->it, true) * mine : 0;
 		*e = *e < mine ? *e : -1;
 		return true;
 	}

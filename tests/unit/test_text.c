@@ -95,6 +95,7 @@ static const char *const canonical[] = {
 	"graph @g {\n"
 	"	replicas 6 exactly\n"
 	"	zero_group 3\n"
+	"	expert_group 2\n"
 	"	adds\n"
 	"	halves 1\n"
 	"	input %x: f32[2]\n"

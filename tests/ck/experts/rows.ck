@@ -26,20 +26,20 @@ graph @f {
 	%loss output = reduce_mean %s {axes=[0,1], keepdims=0}
 	loss %loss
 }
-# check: zero_group 2
+# check: expert_group 2
 # check: param %up: f32[3,4,8] shard [6,4,8] rows
-# check: %x.rows: f32[6,4] = gather_rows %x {group=2}
+# check: %x.rows: f32[6,4] = gather_rows %x {group=4}
 # check: %x2.rows: f32[6,2,4] = expand %x1.rows
-# check: %i.rows: i64[6,2] = gather_rows %i {group=2}
+# check: %i.rows: i64[6,2] = gather_rows %i {group=4}
 # check: %u.rows: f32[12,8] = expert_matmul %x3.rows, %up, %k.rows {all=6}
 # check: %b.rows: f32[12,8] = gather %bias, %k.rows
 # check: %h.rows: f32[12,8] = add %u.rows, %b.rows
 # check: %a.rows: f32[12,8] = sigmoid %h.rows
 # check: %d.rows: f32[12,4] = expert_matmul %a.rows, %down, %k.rows {all=6}
-# check: %q.rows: f32[6,2] = gather_rows %q {group=2}
+# check: %q.rows: f32[6,2] = gather_rows %q {group=4}
 # check: %m.rows: f32[12,4] = mul %d.rows, %w.rows
 # check: %y.rows: f32[6,4] = reduce_sum %n.rows {axes=[1], keepdims=0}
-# check: %y: f32[3,4] = sum_rows %y.rows {group=2}
+# check: %y: f32[3,4] = sum_rows %y.rows {group=4}
 # check: %z: f32[3,4] = add %x, %y
 # check-count: 3 gather_rows %
 # check-count: 1 sum_rows %

@@ -1,6 +1,6 @@
 # What the graph declares stands.
 # run: --passes=replicate --dp=8
-# error: --dp 8 --zero-group 0: the graph declares replicas 4 and zero_group 0; change the declarations in the graph
+# error: --dp 8 --zero-group 0 --ep 0: the graph declares replicas 4, zero_group 0 and expert_group 0; change the declarations in the graph
 graph @f {
 	replicas 4
 	input %x: f32[4,3]
