@@ -34,6 +34,9 @@ write_and_flush(struct async_save *a)
 	const struct new_file *f = &a->writer.w.file;
 
 	CKR_TRY(staging_write(&a->staging, f->fd, f->path, &a->err));
+	if (a->writer.part)
+		return a->alone ? part_finish_alone(&a->writer, &a->err)
+		       : part_place(&a->writer, &a->err);
 	if (a->alone)
 		return st_commit(&a->writer.w, &a->err);
 	if (f->fd >= 0 && fsync(f->fd))
