@@ -535,7 +535,9 @@ const char *ckr_missing_weight(const ckr_ctx *ctx, size_t i);
  * "": none.  Such a tensor may be a constant, which keeps its value. */
 const char *ckr_unused_tensors(const ckr_ctx *ctx);
 /* Parameters, buffers, optimizer state, step, seed and loss scale.  The file
- * appears by rename when it is complete and on disk. */
+ * appears by rename when it is complete and on disk.  A path that ends with a
+ * slash or is a folder: each process writes a file there, and complete.json is
+ * replaced when all are on disk.  Files are read from such a folder, too. */
 ckr_status ckr_save(ckr_ctx *ctx, const char *path);
 /* The same file beside training: copies to host memory what this process writes
  * of it, and returns; a thread writes the file, which appears as that of

@@ -9,6 +9,7 @@
 #include "runtime/ckrun/against.h"
 #include "runtime/ckrun/interrupt.h"
 #include "runtime/ckrun/log.h"
+#include "runtime/ckrun/merge.h"
 #include "runtime/ckrun/saves.h"
 #include "runtime/ckrun/schedule.h"
 #include "runtime/ckrun/start.h"
@@ -535,6 +536,8 @@ main(int argc, char **argv)
 
 	if (argc > 1 && !strcmp(argv[1], "report"))
 		return flush_stdout(report_run(argc - 2, argv + 2));
+	if (argc > 1 && !strcmp(argv[1], "merge"))
+		return flush_stdout(merge_run(argc - 2, argv + 2));
 	console_begin();
 	status = options_parse(&o, argc, argv);
 	if (status)

@@ -145,7 +145,8 @@ static const struct option_spec rows[] = {
 	  "another shape" },
 	{ "save", "FILE", G_FILES, set_once, AT(save), T,
 	  "write a checkpoint at the end: weights and optimizer state "
-	  "(constants, too: --export-onnx)" },
+	  "(constants, too: --export-onnx); DIR/: a file for each process in "
+	  "this folder" },
 	{ "save-lora", "FILE", G_FILES, set_once, AT(save_lora), T,
 	  "ckc --lora: write trained tensors under PEFT names, and "
 	  "adapter_config.json" },
@@ -267,10 +268,12 @@ options_help(enum ckrun_verb verb)
 	       "       ckrun predict MODEL.so -o FILE.npy [option...]\n"
 	       "       ckrun sample MODEL.so [option...]\n"
 	       "       ckrun report LOG... -o FILE.html\n"
+	       "       ckrun merge DIR -o FILE\n"
 	       "Trains a model compiled by ckc; eval prints its loss, accuracy "
 	       "and perplexity,\npredict writes its output for all samples in "
 	       "order, sample writes text,\nreport makes a page of curves "
-	       "from logs that --log wrote.");
+	       "from logs that --log wrote, merge joins a checkpoint\nof "
+	       "several files into one.");
 	for (int g = 0; g < G_COUNT; g++)
 		option_help(rows, NROW, g, verb == VERB_TRAIN ? A : 1u << verb,
 		            group_title[g], 24, stdout);

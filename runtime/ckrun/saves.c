@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "runtime/base/err.h"
+#include "runtime/file/parts_folder.h"
 
 ckr_status
 saves_open(struct saves *s, ckr_ctx *m, const struct ckrun_options *o)
@@ -16,33 +17,88 @@ saves_open(struct saves *s, ckr_ctx *m, const struct ckrun_options *o)
 	       : CKR_OK;
 }
 
-/* After a periodic --save: link the file to FILE.STEP, and delete the oldest
- * file beyond --keep. */
+/* Link the file to `name`, and delete the oldest one. */
+static ckr_status
+keep_file(const struct saves *s, const char *name, const char *oldest)
+{
+	ckr_status st = CKR_OK;
+
+	if (!ckr_rank(s->m)) {
+		unlink(name);
+		if (link(s->o->save, name))
+			st = ckr_fail(s->m, CKR_EIO, "%s: cannot write: %m",
+			              name);
+		unlink(oldest);
+	}
+	return ckr_agree(s->m, st);
+}
+
+/* Delete the checkpoint in a folder, complete.json before parts. */
+static ckr_status
+delete_folder(const struct saves *s, const char *dir)
+{
+	if (!ckr_rank(s->m))
+		parts_remove_complete(dir);
+	CKR_TRY(ckr_agree(s->m, CKR_OK));
+	parts_remove(dir, ckr_rank(s->m));
+	return ckr_agree(s->m, CKR_OK);
+}
+
+/* The same for a folder of parts: each process links its own, and the first one
+ * complete.json after that. */
+static ckr_status
+keep_folder(const struct saves *s, const char *name, const char *oldest)
+{
+	struct err e;
+	ckr_status st;
+
+	CKR_TRY(delete_folder(s, name));
+	st = parts_link(s->o->save, name, ckr_rank(s->m), &e);
+	if (st != CKR_OK)
+		ckr_fail(s->m, st, "%s", e.text);
+	CKR_TRY(ckr_agree(s->m, st));
+	if (!ckr_rank(s->m))
+		st = parts_link_complete(s->o->save, name, &e);
+	if (st != CKR_OK)
+		ckr_fail(s->m, st, "%s", e.text);
+	CKR_TRY(ckr_agree(s->m, st));
+	return delete_folder(s, oldest);
+}
+
+/* "FILE.STEP", also of a folder "FILE/"; NULL: no memory. */
+static char *
+name_of_step(const char *file, uint64_t step)
+{
+	size_t n = strlen(file);
+	char *name;
+
+	while (n > 1 && file[n - 1] == '/')
+		n--;
+	return asprintf(&name, "%.*s.%llu", (int)n, file,
+	                (unsigned long long)step) < 0 ? NULL : name;
+}
+
+/* After a periodic --save: keep it as FILE.STEP, and --keep of these. */
 static ckr_status
 keep_saved(const struct saves *s)
 {
 	const struct ckrun_options *o = s->o;
 	uint64_t old = o->keep * o->save_every;
-	size_t n = strlen(o->save) + 24;
-	char *name = malloc(n);
-	ckr_status st = CKR_OK;
+	char *name, *oldest;
+	ckr_status st;
 
-	if (!name)
-		return ckr_fail(s->m, CKR_ENOMEM, "out of memory");
-	if (o->keep && s->step % o->save_every == 0 && !ckr_rank(s->m)) {
-		snprintf(name, n, "%s.%llu", o->save,
-		         (unsigned long long)s->step);
-		unlink(name);
-		if (link(o->save, name))
-			st = ckr_fail(s->m, CKR_EIO, "%s: cannot write: %m",
-			              name);
-		snprintf(name, n, "%s.%llu", o->save,
-		         (unsigned long long)(s->step > old ? s->step - old
-		                              : 0));
-		unlink(name);
-	}
+	if (!o->keep || s->step % o->save_every)
+		return CKR_OK;
+	name = name_of_step(o->save, s->step);
+	oldest = name_of_step(o->save, s->step > old ? s->step - old : 0);
+	st = ckr_agree(s->m, name && oldest ? CKR_OK
+	               : ckr_fail(s->m, CKR_ENOMEM, "out of memory"));
+	if (st == CKR_OK)
+		st = parts_in_folder(o->save) ? keep_folder(s, name, oldest)
+		     : keep_file(s, name, oldest);
 	free(name);
-	return ckr_agree(s->m, st);
+	free(oldest);
+	return st;
 }
 
 static ckr_status

@@ -5,6 +5,7 @@
 
 #include "runtime/ckrun/schedule.h"
 #include "runtime/file/file.h"
+#include "runtime/file/parts_folder.h"
 #include "runtime/support/path.h"
 
 struct data_options
@@ -155,6 +156,29 @@ try_write(ckr_ctx *m, const char *path)
 	return CKR_OK;
 }
 
+/* The same of a checkpoint, which may be a folder of parts. */
+static ckr_status
+try_checkpoint(ckr_ctx *m, const char *path)
+{
+	struct err e;
+	uint64_t save;
+	char *part;
+	ckr_status s;
+
+	if (!path || ckr_rank(m) || !parts_in_folder(path))
+		return try_write(m, path);
+	s = parts_make_folder(path, &e);
+	if (s == CKR_OK)
+		s = parts_next_save(path, &save, &e);
+	if (s != CKR_OK)
+		return ckr_fail(m, s, "%s", e.text);
+	part = parts_path(path, 0, save);
+	s = part ? try_write(m, part)
+	    : ckr_fail(m, CKR_ENOMEM, "out of memory");
+	free(part);
+	return s;
+}
+
 /* PEFT's configuration beside a file of adapters. */
 static ckr_status
 try_config(ckr_ctx *m, const char *adapters)
@@ -199,8 +223,8 @@ start_files(ckr_ctx *m, const struct ckrun_options *o)
 		CKR_TRY(ckr_save_merged(m, NULL));
 	if (o->onnx)
 		CKR_TRY(ckr_export_onnx(m, NULL));
-	CKR_TRY(try_write(m, o->save));
-	CKR_TRY(try_write(m, o->save_best));
+	CKR_TRY(try_checkpoint(m, o->save));
+	CKR_TRY(try_checkpoint(m, o->save_best));
 	CKR_TRY(try_write(m, o->save_lora));
 	CKR_TRY(try_config(m, o->save_lora));
 	CKR_TRY(try_write(m, o->save_merged));

@@ -90,6 +90,8 @@ array_close(struct array_file *f)
 			close(f->packed[i].fd);
 	if (f->provider)
 		f->provider->close(f->made);
+	if (f->joiner)
+		f->joiner->close(f);
 	for (size_t i = 0; i < f->npart; i++)
 		array_close(&f->part[i]);
 	for (size_t i = 0; f->renamed && i < f->n; i++)
@@ -177,6 +179,8 @@ read_plain(const struct array_file *f, const struct array *a, uint64_t first,
 {
 	uint64_t size = dtype_row[a->dtype].nbytes;
 
+	if (a->joined)
+		return f->joiner->read(f, a, first, n, out, e);
 	if (a->codes)
 		return codes_read(f, a, first, n, out, e);
 	if (a->made)

@@ -25,6 +25,8 @@ struct array {
 	                                         * elements lie as they are */
 	const struct array_file *shard; /* shard that holds it; NULL: the file
 	                                 * itself */
+	const struct joined_parts *joined;      /* where in the parts its
+	                                         * elements are; NULL: whole */
 };
 
 /* Makes the contents of arrays when they are read. */
@@ -33,6 +35,15 @@ struct array_provider {
 	ckr_status (*read)(void *made, uint64_t first, uint64_t n, void *out,
 	                   struct err *);
 	void (*close)(void *made);
+};
+
+/* Reads arrays whose elements are in several files. */
+struct array_joiner {
+	/* As the files have them. */
+	ckr_status (*read)(const struct array_file *, const struct array *,
+	                   uint64_t first, uint64_t n, void *out,
+	                   struct err *);
+	void (*close)(struct array_file *);
 };
 
 struct meta {
@@ -55,13 +66,18 @@ struct array_file {
 	size_t npacked;
 	const struct array_provider *provider;  /* NULL: none */
 	void *made;                     /* argument of the provider's calls */
-	struct array_file *part;        /* shards of an index file */
+	struct array_file *part;        /* shards of an index file; parts of a
+	                                 * folder */
 	size_t npart;
+	const struct array_joiner *joiner;      /* of a folder; NULL: none */
+	struct joined_parts *joined;    /* [n]: its arrays */
+	uint64_t *hash;                 /* [npart]: of the data of its parts */
 	char **renamed;                 /* [n]: names that names_map made; NULL:
 	                                 * names are the file's */
 };
 
-/* Open a file by its contents: .npy, .npz, .safetensors, or an index of shards.
+/* Open a file by its contents: .npy, .npz, .safetensors, an index of shards, or
+ * a folder of parts (parts_folder.h).
  * Fails for other contents; for a file of PyTorch, the message has the line
  * that converts it. */
 ckr_status array_open(struct array_file *, const char *path, struct err *);

@@ -8,6 +8,7 @@
 #include "runtime/base/mem.h"
 #include "runtime/file/format.h"
 #include "runtime/file/names.h"
+#include "runtime/file/parts_folder.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -143,5 +144,6 @@ read_by_content(struct array_file *f, const void *none, struct err *e)
 ckr_status
 array_open(struct array_file *f, const char *path, struct err *e)
 {
-	return array_open_as(f, path, read_by_content, NULL, e);
+	return parts_in_folder(path) ? parts_open(f, path, e)
+	       : array_open_as(f, path, read_by_content, NULL, e);
 }

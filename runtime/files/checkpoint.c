@@ -1,6 +1,7 @@
 /* Weights, checkpoints and outputs as safetensors files. */
 #include "runtime/base/dtype.h"
 #include "runtime/file/names.h"
+#include "runtime/file/parts_folder.h"
 #include "runtime/files/inside.h"
 #include "runtime/support/number.h"
 
@@ -380,6 +381,7 @@ write_some(struct files *c, const char *path, want_fn *want, uint32_t among,
 		if (want(&tensor[i]))
 			list[n++] = i;
 	s = write(c, &(struct contents){ .path = path, .prefix = "",
+		.parts = want == is_saved && parts_in_folder(path),
 		.stored = true, .list = list, .n = n, .meta = meta,
 		.nmeta = nmeta });
 	free(list);

@@ -2,6 +2,7 @@
  * file that its ranks hold.  If not all of them see the same file, as without a
  * shared file system, the first one reads it for all. */
 #include "runtime/file/names.h"
+#include "runtime/file/parts_folder.h"
 #include "runtime/files/inside.h"
 #include "runtime/support/hash.h"
 
@@ -23,6 +24,8 @@ read_held(struct files *c, const struct infile *o, const struct array *a,
 	char *block = malloc(piece * tensor_elem_bytes(to->t));
 	ckr_status s = block ? CKR_OK : err_no_memory(c->err);
 
+	/* of parts, others' elements are in other files */
+	to->held = a->joined;
 	for (; s == CKR_OK && shards_next(to, piece, &at, &n); at += n) {
 		s = array_read(&o->f, a, at, n, dtype, block, c->err);
 		if (s == CKR_OK && (to->local || to->in_host))
@@ -129,8 +132,8 @@ compare_with_first(struct files *c, struct infile *o, bool opened)
 	                 stepping_progress(c->steps)->step, &o->read_for);
 }
 
-ckr_status
-infile_open(struct files *c, const char *path, struct infile *o)
+static ckr_status
+open_for_all(struct files *c, const char *path, struct infile *o)
 {
 	ckr_status s = array_open(&o->f, path, c->err);
 	bool opened = s == CKR_OK;
@@ -146,6 +149,32 @@ infile_open(struct files *c, const char *path, struct infile *o)
 	if (o->far && opened)
 		array_close(&o->f);
 	return CKR_OK;
+}
+
+/* The contents of parts are those that were saved: each process that sees the
+ * files reads its share. */
+static ckr_status
+verify_parts(struct files *c, struct infile *o)
+{
+	const struct process_group *team = c->world->team;
+	bool share = team && !o->read_for;
+	ckr_status s = o->far ? CKR_OK
+		: parts_verify(&o->f, share ? team->rank : 0,
+		               share ? team->size : 1, c->err);
+
+	return world_agree(c->world, s, "reading");
+}
+
+ckr_status
+infile_open(struct files *c, const char *path, struct infile *o)
+{
+	ckr_status s;
+
+	CKR_TRY(open_for_all(c, path, o));
+	s = verify_parts(c, o);
+	if (s != CKR_OK)
+		infile_close(o);
+	return s;
 }
 
 /* ---- adapters ---- */

@@ -83,12 +83,29 @@ ckr_status staging_write(const struct staging *, int fd, const char *path,
                          struct err *);
 void staging_free(struct staging *);
 
+/* ---- owners.c: who writes what ---- */
+
+/* Whether local rank r writes the tensor of entry i, or its shard of it, if
+ * processes write it without others. */
+bool owner_writes(const struct world *, size_t i, const struct ckr_tensor *,
+                  uint32_t r);
+/* Whether they do; parts: to files of their own.  Else the first process
+ * gathers it. */
+bool owner_alone(const struct world *, bool parts, const struct ckr_tensor *);
+/* Whether this process's part has all of entry i with the tensor, or the shard
+ * of its rank; neither: others have it. */
+bool owner_has_all(const struct files *, size_t i, const struct ckr_tensor *);
+bool owner_has_shard(const struct files *, size_t i,
+                     const struct ckr_tensor *);
+
 /* ---- tensor_writer.c: one file that all processes write ---- */
 
 struct tensor_writer {
 	struct st_writer w;
 	bool far;                       /* the first process writes for all */
 	struct staging *staging;        /* gets the data; NULL: the file does */
+	struct part_save *part;         /* a file of this process alone; NULL:
+	                                 * all write one */
 };
 
 /* The entry of a file for a tensor under this name.  Blocks of quantised
@@ -112,6 +129,7 @@ void writer_abort(struct tensor_writer *);
 /* A whole file: tensors of program[0] under the names PREFIX NAME. */
 struct contents {
 	const char *path, *prefix;
+	bool parts;                     /* path is a folder of parts */
 	bool stored;                    /* of blocks: see writer_entry */
 	const uint32_t *list;           /* [n]: tensors */
 	size_t n;
@@ -127,6 +145,19 @@ ckr_status writer_put_contents(struct files *, struct tensor_writer *,
 /* Both, and commit. */
 typedef ckr_status write_fn(struct files *, const struct contents *);
 write_fn writer_write;
+
+/* ---- parts_writer.c: the same as a file for each process ---- */
+
+/* writer_begin, with the entries of whole tensors. */
+ckr_status part_begin(struct files *, struct tensor_writer *,
+                      const struct contents *, struct st_entry *);
+/* Flush this process's part and give it its name; then, if there is no other
+ * process, complete the save.  Both from any thread. */
+ckr_status part_place(struct tensor_writer *, struct err *);
+ckr_status part_finish_alone(struct tensor_writer *, struct err *);
+/* The same by all processes: writer_commit. */
+ckr_status part_commit(struct files *, struct tensor_writer *, ckr_status);
+void part_abort(struct tensor_writer *);
 
 /* ---- async_save.c: the same beside training ---- */
 

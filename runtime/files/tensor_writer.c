@@ -19,8 +19,7 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-/* Bytes below which runs are put together before they are written. */
-enum { SHORT = 256, PIECE = 1 << 14, HOST_PIECE = 1 << 20 };
+enum { PIECE = 1 << 14, HOST_PIECE = 1 << 20 };
 
 /* ---- opening ---- */
 
@@ -198,14 +197,26 @@ write_range(const struct entry_value *e, uint64_t at, uint64_t n, const char *x)
 	return CKR_OK;
 }
 
-/* The local rank that writes what all ranks of its stage have. */
-static uint32_t
-writer_rank(const struct entry_value *e)
+/* A part of its own has the runs one behind the other: those that are so in the
+ * shard are written as one. */
+static ckr_status
+write_packed_runs(const struct entry_value *e, const struct sharding *p,
+                  struct shard_stride held, const char *x)
 {
-	const struct world *w = e->c->world;
+	uint64_t size = tensor_elem_bytes(e->t), done = 0, begin = 0, n = 0;
 
-	return (e->t->stage * w->dp * w->tp + e->entry % (w->tp * w->dp))
-	       - w->first;
+	for (uint64_t i = held.first; i < p->nrun; i += held.by) {
+		struct shard_run u = sharding_run(p, i);
+
+		if (u.n && u.local != begin + n) {
+			CKR_TRY(write_range(e, done, n, x + begin * size));
+			done += n;
+			begin = u.local;
+			n = 0;
+		}
+		n += u.n;
+	}
+	return write_range(e, done, n, x + begin * size);
 }
 
 /* What local rank r is to write, if anything, of its elements x. */
@@ -213,18 +224,18 @@ static ckr_status
 write_own_runs(const struct entry_value *e, uint32_t r, const char *x)
 {
 	const struct world *w = e->c->world;
-	uint32_t rank = world_rank(w, r), replica = world_replica(w, r);
 	struct shard_stride held;
 	struct sharding p;
 
-	if (!tensor_is_sharded(e->t))
-		return r != writer_rank(e) ? CKR_OK
-		       : write_range(e, 0, tensor_nelem(e->t), x);
-	p = world_sharding(w, e->t);
-	if (replica / p.nreplica != e->entry % (w->dp / p.nreplica)
-	    || rank % p.replication)
+	if (!owner_writes(w, e->entry, e->t, r))
 		return CKR_OK;
-	held = sharding_runs_of_rank(&p, rank, replica);
+	if (!tensor_is_sharded(e->t))
+		return write_range(e, 0, tensor_nelem(e->t), x);
+	p = world_sharding(w, e->t);
+	held = sharding_runs_of_rank(&p, world_rank(w, r),
+	                             world_replica(w, r));
+	if (e->o->part && w->team)
+		return write_packed_runs(e, &p, held, x);
 	for (uint64_t i = held.first; i < p.nrun; i += held.by) {
 		struct shard_run u = sharding_run(&p, i);
 
@@ -286,7 +297,7 @@ write_shards(struct entry_value *e, const struct loaded_program *b)
 		if (s != CKR_OK)
 			break;
 		if (in_pieces) {
-			if (r == writer_rank(e))
+			if (owner_writes(w, e->entry, e->t, r))
 				s = write_from_host(e, x);
 			continue;
 		}
@@ -321,19 +332,6 @@ write_gathered(struct entry_value *e, const struct loaded_program *b)
 	       : CKR_OK;
 }
 
-static bool
-comes_apart(const struct world *w, const struct ckr_tensor *t)
-{
-	struct sharding p;
-
-	if (t->batch && w->dp > 1)
-		return false;
-	if (!tensor_is_sharded(t))
-		return !t->placement;
-	p = world_sharding(w, t);
-	return sharding_longest_run(&p) * tensor_elem_bytes(t) >= SHORT;
-}
-
 ckr_status
 writer_put_tensor(struct files *c, struct tensor_writer *o, size_t entry,
                   const struct loaded_program *b, const struct ckr_tensor *t,
@@ -341,8 +339,8 @@ writer_put_tensor(struct files *c, struct tensor_writer *o, size_t entry,
 {
 	struct entry_value e = { c, o, entry, t, scale, false };
 
-	return comes_apart(c->world, t) && !o->far ? write_shards(&e, b)
-	       : write_gathered(&e, b);
+	return owner_alone(c->world, o->part, t) && !o->far
+	       ? write_shards(&e, b) : write_gathered(&e, b);
 }
 
 /* ---- closing ---- */
@@ -352,6 +350,11 @@ writer_commit(struct files *c, struct tensor_writer *o, ckr_status s)
 {
 	struct new_file *f = &o->w.file;
 
+	if (o->part) {
+		s = part_commit(c, o, s);
+		writer_abort(o);
+		return s;
+	}
 	if (s == CKR_OK && c->world->team && f->fd >= 0 && fsync(f->fd))
 		s = err_set(c->err, CKR_EIO, "%s: cannot write: %m", f->path);
 	s = world_agree(c->world, s, "writing a file");
@@ -366,6 +369,7 @@ void
 writer_abort(struct tensor_writer *o)
 {
 	st_abort(&o->w);
+	part_abort(o);
 }
 
 /* ---- whole files ---- */
@@ -416,7 +420,9 @@ writer_begin_contents(struct files *c, struct tensor_writer *o,
 			s = err_no_memory(c->err);
 	}
 	if (s == CKR_OK)
-		s = writer_begin(c, o, k->path, entry, k->n, k->meta, k->nmeta);
+		s = k->parts ? part_begin(c, o, k, entry)
+		    : writer_begin(c, o, k->path, entry, k->n, k->meta,
+		                   k->nmeta);
 	for (size_t i = 0; entry && i < k->n; i++)
 		free((char *)entry[i].name);
 	free(entry);

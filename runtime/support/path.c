@@ -71,7 +71,8 @@ is_same_regular(const char *a, const char *b)
 {
 	struct stat st;
 
-	return (stat(a, &st) || S_ISREG(st.st_mode)) && path_same(a, b);
+	return (stat(a, &st) || S_ISREG(st.st_mode) || S_ISDIR(st.st_mode))
+	       && (!strcmp(a, b) || path_same(a, b));
 }
 
 bool

@@ -141,17 +141,20 @@ shards_begin(struct shards *s, struct world *w, const struct ckr_tensor *t,
 bool
 shards_next(struct shards *s, uint64_t most, uint64_t *at, uint64_t *n)
 {
+	uint64_t end = s->nelem;
+
 	for (; s->cut && s->run < s->sharding.nrun; s->run++) {
 		struct shard_run u = sharding_run(&s->sharding, s->run);
 
 		if (u.whole + u.n <= *at || !is_held(s, &u))
 			continue;
 		*at = u.whole > *at ? u.whole : *at;
+		end = s->held ? u.whole + u.n : end;
 		break;
 	}
 	if (*at >= s->nelem || (s->cut && s->run == s->sharding.nrun))
 		return false;
-	*n = s->nelem - *at < most ? s->nelem - *at : most;
+	*n = end - *at < most ? end - *at : most;
 	return true;
 }
 

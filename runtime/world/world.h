@@ -262,7 +262,9 @@ struct shards {
 	uint64_t run;                   /* runs before this one are done */
 	char **local;                   /* [count]: shards without gaps */
 	bool in_host;                   /* elements go to a host block */
-	ckr_status status;              /* of that */
+	bool held;                      /* ranges have elements of ranks here
+	                                 * alone; the caller may set this */
+	ckr_status status;              /* of in_host */
 };
 
 /* Start with a tensor of program[0].  put: shards_put will write elements. */

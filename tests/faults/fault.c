@@ -11,11 +11,14 @@
  *       slow    no pwrite moves more than 4096 bytes, and each takes N us
  *       full    the disk is full after N bytes of pwrite
  *       quota   so is the user's share of it
- * N = 0 is never.  CKC_FAULT_COUNT=FILE: the number of allocations, and that of
- * reads and writes, at exit.  Programs of other names run as they are.
+ *       kill    SIGKILL before the N-th change of a file or folder: pwrite,
+ *               ftruncate, fsync, linkat, link, rename, unlink, mkdir, rmdir
+ * N = 0 is never.  CKC_FAULT_COUNT=FILE: the number of allocations, that of
+ * reads and writes, and that of changes, at exit.  Programs of other names run
+ * as they are.
  *
- * Allocations count that the program, libckr, a compiled model or the C library
- * asks for: what other libraries do without memory is their own affair.  Reads
+ * Allocations and changes count that the program, libckr, a compiled model or the
+ * C library asks for: what other libraries do is their own affair.  Reads
  * and writes inside the C library's streams are not seen.
  */
 #include <dlfcn.h>
@@ -28,13 +31,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 void *__libc_malloc(size_t), *__libc_calloc(size_t, size_t),
      *__libc_realloc(void *, size_t);
 
-enum kind { NONE, ALLOC, IO, SHORT, EINTR_, SIGNAL, SLOW, FULL, QUOTA };
+enum kind { NONE, ALLOC, IO, SHORT, EINTR_, SIGNAL, SLOW, FULL, QUOTA, KILL };
 
 static struct {
 	enum kind kind;
@@ -42,7 +46,7 @@ static struct {
 	bool on, counts;
 	char count[256];                /* path */
 } fault;
-static atomic_long allocations, transfers, written;
+static atomic_long allocations, transfers, written, changes;
 
 static const char *
 base_name(const char *path)
@@ -56,7 +60,7 @@ __attribute__((constructor)) static void
 read_environment(void)
 {
 	static const char *const name[] = { "", "alloc:", "io:", "short:",
-		"eintr:", "signal:", "slow:", "full:", "quota:" };
+		"eintr:", "signal:", "slow:", "full:", "quota:", "kill:" };
 	const char *program = getenv("CKC_FAULT_PROGRAM");
 	const char *what = getenv("CKC_FAULT"), *count;
 	char exe[4096] = "";
@@ -64,7 +68,7 @@ read_environment(void)
 	if (!program || readlink("/proc/self/exe", exe, sizeof exe - 1) < 0
 	    || strcmp(base_name(exe), program))
 		return;
-	for (enum kind k = ALLOC; what && k <= QUOTA; k++)
+	for (enum kind k = ALLOC; what && k <= KILL; k++)
 		if (!strncmp(what, name[k], strlen(name[k]))) {
 			fault.kind = k;
 			fault.n = atol(what + strlen(name[k]));
@@ -86,8 +90,8 @@ write_count(void)
 	if (!fault.counts)
 		return;
 	fault.on = false;
-	n = snprintf(text, sizeof text, "%ld %ld\n", (long)allocations,
-	             (long)transfers);
+	n = snprintf(text, sizeof text, "%ld %ld %ld\n", (long)allocations,
+	             (long)transfers, (long)changes);
 	fd = open(fault.count, O_WRONLY | O_CREAT | O_TRUNC, 0600);
 	if (fd < 0 || write(fd, text, (size_t)n) != n)
 		abort();
@@ -204,6 +208,14 @@ pread(int fd, void *p, size_t n, off_t at)
 	return transfer_fails(&n) ? -1 : syscall(SYS_pread64, fd, p, n, at);
 }
 
+static void
+count_change(void *caller)
+{
+	if (fault.on && is_watched(caller) && ++changes == fault.n
+	    && fault.kind == KILL)
+		raise(SIGKILL);
+}
+
 /* The same of what only writes to a file at an offset have. */
 static bool
 pwrite_fails(size_t *n)
@@ -229,6 +241,63 @@ pwrite_fails(size_t *n)
 ssize_t
 pwrite(int fd, const void *p, size_t n, off_t at)
 {
+	count_change(__builtin_return_address(0));
 	return transfer_fails(&n) || pwrite_fails(&n) ? -1
 		: syscall(SYS_pwrite64, fd, p, n, at);
+}
+
+int
+ftruncate(int fd, off_t n)
+{
+	count_change(__builtin_return_address(0));
+	return (int)syscall(SYS_ftruncate, fd, n);
+}
+
+int
+fsync(int fd)
+{
+	count_change(__builtin_return_address(0));
+	return (int)syscall(SYS_fsync, fd);
+}
+
+int
+linkat(int a, const char *from, int b, const char *to, int flags)
+{
+	count_change(__builtin_return_address(0));
+	return (int)syscall(SYS_linkat, a, from, b, to, flags);
+}
+
+int
+link(const char *from, const char *to)
+{
+	count_change(__builtin_return_address(0));
+	return (int)syscall(SYS_linkat, AT_FDCWD, from, AT_FDCWD, to, 0);
+}
+
+int
+rename(const char *from, const char *to)
+{
+	count_change(__builtin_return_address(0));
+	return (int)syscall(SYS_renameat2, AT_FDCWD, from, AT_FDCWD, to, 0);
+}
+
+int
+unlink(const char *path)
+{
+	count_change(__builtin_return_address(0));
+	return (int)syscall(SYS_unlinkat, AT_FDCWD, path, 0);
+}
+
+int
+mkdir(const char *path, mode_t mode)
+{
+	count_change(__builtin_return_address(0));
+	return (int)syscall(SYS_mkdirat, AT_FDCWD, path, mode);
+}
+
+int
+rmdir(const char *path)
+{
+	count_change(__builtin_return_address(0));
+	return (int)syscall(SYS_unlinkat, AT_FDCWD, path, AT_REMOVEDIR);
 }

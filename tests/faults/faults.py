@@ -146,7 +146,7 @@ class Faults(ck.Bench):
             return
         command.expected = self.contents(command)
         with open(count) as f:
-            allocations, transfers = (int(x) for x in f.read().split())
+            allocations, transfers, _ = (int(x) for x in f.read().split())
         self.check(allocations > 0, f"{command.name}: no allocation was counted")
         for n in self.some(allocations) if memory else ():
             self.judge(command, self.start(command, f"alloc:{n}"), f"allocation {n}")

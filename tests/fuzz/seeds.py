@@ -941,6 +941,34 @@ def index_seeds():
     yield "dora", config(use_dora=True)
 
 
+def parts_seeds():
+    """Headers of the part beside the one that fuzz_parts.c has, and indices."""
+
+    def head(cut, n=3, **more):
+        w = {"dtype": "F32", "shape": [n], "data_offsets": [0, 4 * n]}
+        b = {"dtype": "F32", "shape": [0], "data_offsets": [4 * n, 4 * n]}
+        meta = {"ckc.cut.w": cut, "ckc.cut.b": "1;", **more}
+        return json.dumps({"__metadata__": meta, "w": w, "b": b}).encode()
+
+    yield "row", head("2,3; 3+3")
+    yield "rows", head("2,3; 3+1, 4+1, 5+1")
+    yield "steps", head("2,3; 3+1/1*3", step="1")
+    yield "overlap", head("2,3; 2+3")
+    yield "columns", head("2,3; 1+1/2*3")
+    yield "huge", head("2,3; 3+1/1152921504606846975*3")
+    yield (
+        "index",
+        json.dumps(
+            {
+                "format": "ckc parts 1",
+                "save": 1,
+                "step": 1,
+                "parts": [{"bytes": 9, "header": "0" * 16, "data": "f" * 16}] * 2,
+            }
+        ).encode(),
+    )
+
+
 def ck_seeds(folder):
     yield "ops", CK_OPS
     yield "train", CK_TRAIN
@@ -978,6 +1006,7 @@ def main():
         "data": data_seeds(),
         "log": log_seeds(),
         "index": index_seeds(),
+        "parts": parts_seeds(),
     }
     total = 0
     for target, seeds in targets.items():

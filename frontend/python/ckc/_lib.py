@@ -146,14 +146,18 @@ def _beside(name):
     return None
 
 
-def compiler():
-    """Path of the program ckc."""
-    path = _beside("ckc") or shutil.which("ckc")
+def program(name):
+    """Path of the program ckc or ckrun."""
+    path = _beside(name) or shutil.which(name)
     if not path:
         raise FileNotFoundError(
-            "cannot find the program ckc beside the package or in PATH; set CKC_HOME to its build directory"
+            f"cannot find the program {name} beside the package or in PATH; set CKC_HOME to its build directory"
         )
     return path
+
+
+def compiler():
+    return program("ckc")
 
 
 # Debian's packages of the libraries that the programs and libckr load.
