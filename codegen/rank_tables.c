@@ -148,14 +148,14 @@ static void
 emit_placement(struct out *o, const Placement *s)
 {
 	if (s->kind == PLACEMENT_PARTIAL) {
-		out_put(o, "\t{ CKR_PARTIAL, 0, 0, 0, 1, {0} },\n");
+		out_put(o, "\t{ CKR_PARTIAL, 0, 0, 0, 1, {0}, 0 },\n");
 		return;
 	}
 	out_put(o, "\t{ CKR_SHARD, %d, %d, %d, %" PRId64 ", {", s->axis,
 	        s->first_axis, s->nsegment, s->replication);
 	for (int k = 0; k < s->nsegment; k++)
 		out_put(o, "%s%" PRId64, k ? ", " : " ", s->segment[k]);
-	out_put(o, " } },\n");
+	out_put(o, " }, %d },\n", s->mirror);
 }
 
 static void
@@ -226,6 +226,7 @@ rank_tables_emit_comm(struct out *o, const struct rank_tables *r,
 	static const char *const axis[GROUP_COUNT] = {
 		[GROUP_RANKS] = "CKR_TP", [GROUP_REPLICAS] = "CKR_DP",
 		[GROUP_SHARDS] = "CKR_SHARDS", [GROUP_COPIES] = "CKR_COPIES",
+		[GROUP_CONTEXT] = "CKR_CONTEXT",
 	};
 	int64_t n = 0;
 

@@ -482,7 +482,8 @@ emit_library_struct(struct out *o, const struct emitted_library *lib,
 		{ "replicas", g->exact ? number_text(o, g->replicas)
 		  : g->replicas ? "CKR_ANY_REPLICAS" : NULL },
 		{ "zero_group", g->zero_group ? number_text(o, g->zero_group)
-		  : NULL });
+		  : NULL },
+		{ "context", g->context ? number_text(o, g->context) : NULL });
 	out_put(o, "};\n");
 }
 

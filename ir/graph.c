@@ -463,6 +463,8 @@ graph_clone(const Graph *g)
 	c->replicas = g->replicas;
 	c->exact = g->exact;
 	c->zero_group = g->zero_group;
+	c->context = g->context;
+	c->zigzag = g->zigzag;
 	c->adds = g->adds;
 	c->halves = g->halves;
 	return c;
@@ -479,6 +481,7 @@ graph_group_size(const Graph *g, int64_t group)
 	case GROUP_SHARDS: return g->zero_group;
 	case GROUP_COPIES:
 		return g->zero_group ? replicas / g->zero_group : 0;
+	case GROUP_CONTEXT: return g->context;
 	default: return 0;
 	}
 }

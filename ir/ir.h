@@ -227,6 +227,8 @@ typedef struct {
 	int nsegment;
 	int64_t replication;
 	int64_t segment[MAX_RANK];
+	bool mirror;                    /* every second segment is shared out
+	                                 * from the last rank to the first */
 } Placement;
 
 /* What is sharded over replicas: how a rank would have it otherwise.
@@ -367,6 +369,8 @@ enum rank_group {
 	GROUP_SHARDS,           /* one of every replica of a zero group */
 	GROUP_COPIES,           /* one of every zero group, which hold the same
 	                         * shards */
+	GROUP_CONTEXT,          /* one of every replica that has the same
+	                         * samples (Graph.context) */
 	GROUP_COUNT
 };
 
@@ -395,6 +399,13 @@ typedef struct Graph {
 	int64_t zero_group;             /* so many replicas side by side, one of
 	                                 * a zero group each, hold the shards of
 	                                 * a whole; 0: all of them do */
+	int64_t context;                /* so many replicas side by side have
+	                                 * the same samples, each a part of
+	                                 * their positions; 0: each has its
+	                                 * own */
+	bool zigzag;                    /* ... one stretch from the beginning,
+	                                 * the other as far from the end: equal
+	                                 * work of causal attention */
 	enum halves halves;
 	bool adds;                      /* losses of micro-batches add up to the
 	                                 * step's loss; else it is their mean */

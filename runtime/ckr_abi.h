@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define CKR_ABI_VERSION 23
+#define CKR_ABI_VERSION 24
 #define CKR_MAX_DIMS 8
 #define CKR_MAX_GROUP 1024      /* ranks of a group, see enum ckr_axis */
 #define CKR_ANY_REPLICAS UINT32_MAX
@@ -68,6 +68,8 @@ enum ckr_axis {
 	CKR_SHARDS,             /* ... of the replicas of a zero group */
 	CKR_COPIES,             /* ... of the replicas that have the same
 	                         * position in all zero groups */
+	CKR_CONTEXT,            /* ... of the replicas that share samples: each
+	                         * has a part of their positions */
 	CKR_AXES
 };
 
@@ -86,6 +88,8 @@ struct ckr_placement {
 	uint8_t kind, axis, first_axis, nsegment;
 	uint32_t replication;
 	uint64_t segment[CKR_MAX_DIMS];
+	uint8_t mirror;                 /* ranks have the shards of every second
+	                                 * segment from the last to the first */
 };
 
 /* What an instruction without a kernel moves between ranks, or between device
@@ -440,6 +444,10 @@ struct ckr_library {
 	uint32_t zero_group;    /* each zero_group consecutive replicas hold
 	                         * the shards of tensors with shard_of; 0: all
 	                         * replicas together.  Divides `replicas` */
+	uint32_t context;       /* each `context` consecutive replicas have the
+	                         * same samples and compute a part of their
+	                         * positions each; 0: each has its own samples.
+	                         * Divides `replicas` */
 	/* GPU architecture that kernels are for, "sm_90"; NULL: the host.
 	 * Kernels of a GPU are passed addresses of its memory. */
 	const char *arch;

@@ -79,6 +79,12 @@ read_statement(struct parser *p)
 		return read_ranks(p, "ranks", &p->g->ranks);
 	if (tok_word(p, "zero_group"))
 		return read_ranks(p, "replicas", &p->g->zero_group);
+	if (tok_word(p, "context")) {
+		if (!read_ranks(p, "replicas", &p->g->context))
+			return false;
+		p->g->zigzag = tok_word(p, "zigzag");
+		return true;
+	}
 	if (tok_word(p, "adds"))
 		return p->g->adds = true;
 	if (tok_word(p, "halves"))

@@ -42,7 +42,8 @@
  * node writes any more; `props` lists properties that the graph does not show
  * by itself, `streams N` the random streams handed out, `ranks N` those of the
  * tensor-parallel group, `replicas N exactly` Graph.replicas and .exact,
- * `zero_group N` Graph.zero_group, `adds` Graph.adds, `halves N` Graph.halves.
+ * `zero_group N` Graph.zero_group, `context N zigzag` Graph.context,
+ * `adds` Graph.adds, `halves N` Graph.halves.
  *
  * Values are printed in the order of their ids, nodes in their own order, and
  * origins in the order in which nodes first mention them, so that equal
@@ -384,6 +385,9 @@ text_print(const Graph *g, FILE *out)
 	if (g->zero_group)
 		fprintf(out, "\tzero_group %lld\n",
 		        (long long)g->zero_group);
+	if (g->context)
+		fprintf(out, "\tcontext %lld%s\n", (long long)g->context,
+		        g->zigzag ? " zigzag" : "");
 	if (g->adds)
 		fputs("\tadds\n", out);
 	if (g->halves)

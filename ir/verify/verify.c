@@ -83,20 +83,20 @@ check_replica_group(struct verify *c, const Node *n)
 		bad(c, n, NULL, "is between replicas, but the graph does not "
 		    "declare their number");
 	if (group < 0 || group >= GROUP_COUNT
-	    || (group > GROUP_REPLICAS && !c->g->zero_group))
+	    || (group > GROUP_REPLICAS && !graph_group_size(c->g, group)))
 		bad(c, n, NULL, "is between ranks of group %lld, which the "
 		    "graph does not declare", (long long)group);
 }
 
 static void
-check_zero_group(struct verify *c)
+check_group_size(struct verify *c, const char *what, int64_t n)
 {
 	const Graph *g = c->g;
 
-	if (g->zero_group && (!g->exact || g->replicas % g->zero_group))
-		bad(c, NULL, NULL, "zero_group %lld: expected a divisor of an "
-		    "exact number of replicas, found replicas %lld%s",
-		    (long long)g->zero_group, (long long)g->replicas,
+	if (n && (!g->exact || g->replicas % n))
+		bad(c, NULL, NULL, "%s %lld: expected a divisor of an exact "
+		    "number of replicas, found replicas %lld%s", what,
+		    (long long)n, (long long)g->replicas,
 		    g->exact ? " exactly" : "");
 }
 
@@ -462,7 +462,8 @@ graph_verify(Graph *g, Diag *d)
 	FOR_NODES (n, g)
 		verify_node(&c, n);
 	check_phases(&c);
-	check_zero_group(&c);
+	check_group_size(&c, "zero_group", g->zero_group);
+	check_group_size(&c, "context", g->context);
 	if (!c.faults)
 		check_relations(&c);
 	if (!c.faults)

@@ -37,6 +37,7 @@ group_ranks(const struct ckr_library *lib, const struct ckr_comm *m)
 {
 	return m->axis == CKR_TP ? lib->ranks
 	       : m->axis == CKR_DP ? lib->replicas
+	       : m->axis == CKR_CONTEXT ? lib->context
 	       : m->axis == CKR_SHARDS ? lib->zero_group
 	       : lib->replicas / lib->zero_group;
 }
@@ -51,7 +52,8 @@ is_group(const struct ckr_library *lib, const struct ckr_comm *m)
 		return lib->replicas
 		       && (m->kind == CKR_ALL_REDUCE
 		           || lib->replicas <= CKR_MAX_GROUP);
-	return m->axis < CKR_AXES && lib->zero_group;
+	return m->axis == CKR_CONTEXT ? lib->context
+	       : m->axis < CKR_AXES && lib->zero_group;
 }
 
 /* What runs as often: a count pass, the update, or the rest of a micro-batch.
@@ -281,15 +283,22 @@ formula_is_sane(const struct ckr_library *lib)
 	return n == (lib->nterm > 0);
 }
 
+/* Groups of so many, if there are any. */
+static bool
+divides_replicas(const struct ckr_library *lib, uint32_t group)
+{
+	return !group || (lib->replicas != CKR_ANY_REPLICAS && lib->replicas
+	                  && lib->replicas % group == 0);
+}
+
 /* The one that evaluates has no memory but that of the first. */
 bool
 program_tables_are_sane(const struct ckr_library *lib)
 {
 	const struct ckr_program *p = lib->program;
 
-	if (lib->zero_group && (lib->replicas == CKR_ANY_REPLICAS
-	                        || !lib->replicas
-	                        || lib->replicas % lib->zero_group))
+	if (!divides_replicas(lib, lib->zero_group)
+	    || !divides_replicas(lib, lib->context))
 		return false;
 	for (int i = 0; i < CKR_PROGRAMS; i++)
 		if ((i == 0 || p[i].ninstr) && !program_is_sane(lib, &p[i]))

@@ -35,7 +35,8 @@ ranks_of_transfer(const struct transfers *t, const struct transfer *x)
 static bool
 has_own_buffer(const struct comm_view *view, int axis)
 {
-	bool alone = view->mesh.tp == 1 && !view->mesh.zero_group;
+	bool alone = view->mesh.tp == 1 && !view->mesh.zero_group
+		&& !view->mesh.context;
 
 	return axis != CKR_TP && !alone && ranks_of_axis(view, axis).n > 1
 		&& has_axis(view, axis);

@@ -64,7 +64,8 @@ rank_in_group(const struct comm_view *view, const struct comm_ranks *r)
 static inline bool
 has_axis(const struct comm_view *view, int axis)
 {
-	return axis < CKR_SHARDS || view->mesh.zero_group;
+	return axis == CKR_CONTEXT ? view->mesh.context
+	       : axis < CKR_SHARDS || view->mesh.zero_group;
 }
 
 struct transfers;

@@ -21,12 +21,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define CKR_TRANSPORT_VERSION 4
+#define CKR_TRANSPORT_VERSION 5
 
 /* COMM_ALL: all ranks; then the groups of enum ckr_axis, of which world rank =
  * replica * tp + rank. */
 enum comm_group {
-	COMM_ALL, COMM_TP, COMM_DP, COMM_SHARDS, COMM_COPIES, COMM_GROUPS
+	COMM_ALL, COMM_TP, COMM_DP, COMM_SHARDS, COMM_COPIES, COMM_CONTEXT,
+	COMM_GROUPS
 };
 
 static inline enum comm_group
@@ -39,6 +40,8 @@ group_of_axis(int axis)
 struct comm_mesh {
 	uint32_t tp, dp;                /* ranks of a replica; replicas */
 	uint32_t zero_group;            /* replicas of a zero group; 0: all */
+	uint32_t context;               /* replicas with the same samples; 0:
+	                                 * each has its own */
 };
 
 /* The ranks of a group: first + k * by, 0 <= k < n. */
@@ -52,6 +55,7 @@ comm_ranks_of(const struct comm_mesh *m, enum comm_group g, uint32_t rank)
 {
 	uint32_t tp = m->tp, dp = m->dp, replica = rank / tp, r = rank % tp;
 	uint32_t zero = m->zero_group ? m->zero_group : dp;
+	uint32_t context = m->context ? m->context : 1;
 
 	switch (g) {
 	case COMM_TP:
@@ -64,6 +68,9 @@ comm_ranks_of(const struct comm_mesh *m, enum comm_group g, uint32_t rank)
 	case COMM_COPIES:
 		return (struct comm_ranks){ replica % zero * tp + r, tp * zero,
 			                    dp / zero };
+	case COMM_CONTEXT:
+		return (struct comm_ranks){ replica / context * context * tp
+			                    + r, tp, context };
 	default:
 		return (struct comm_ranks){ 0, 1, tp * dp };
 	}

@@ -32,7 +32,8 @@ find_batch_runs(struct gather *f, const struct ckr_tensor *whole)
 		.first_axis = (uint8_t)axis, .nsegment = 1, .replication = 1,
 		.segment = { (uint64_t)whole->dim[axis] } };
 
-	sharding_of(&f->batch, &s, f->w->dp, whole->rank, whole->dim);
+	sharding_of(&f->batch, &s, world_batches(f->w), whole->rank,
+	            whole->dim);
 }
 
 /* The ranks of a replica, or all of them. */
@@ -186,6 +187,7 @@ gather_next(struct gather *f, uint64_t at, uint64_t n, char *out)
 		return gather_from_replica(f, 0, at, n, out);
 	for (uint64_t i = 0; i < f->batch.nrun; i++) {
 		struct shard_run u = sharding_run(&f->batch, i);
+		uint32_t of = u.rank * (w->dp / world_batches(w)); /* replica */
 		uint64_t lo, k = shard_run_part(&u, at, n, &lo);
 		uint64_t from = u.local + lo - u.whole;
 		char *to = out + (lo - at) * size;
@@ -195,13 +197,13 @@ gather_next(struct gather *f, uint64_t at, uint64_t n, char *out)
 		if (!w->team) {
 			/* its runs begin anew */
 			f->run = 0;
-			CKR_TRY(gather_from_replica(f, u.rank * w->tp, from, k,
+			CKR_TRY(gather_from_replica(f, of * w->tp, from, k,
 			                            to));
 			continue;
 		}
-		if (u.rank == world_replica(w, 0))
+		if (of == world_replica(w, 0))
 			CKR_TRY(gather_from_replica(f, 0, from, k, to));
-		CKR_TRY(pg_broadcast(w->team, u.rank * w->tp, to,
+		CKR_TRY(pg_broadcast(w->team, of * w->tp, to,
 		                     (int)(k * size), &f->group.task, w->err));
 	}
 	return CKR_OK;

@@ -41,6 +41,12 @@ choose_ranks(struct world *w, const char *so, uint32_t ranks)
 		               so, tp, tp, ranks);
 	if (ranks && !fixed)
 		dp = ranks / tp;
+	if (ranks && fixed && ranks != tp * dp && lib->context)
+		return err_set(w->err, CKR_EARG, "%s: compiled for %u "
+		               "replicas of %u ranks each: expected %u ranks, "
+		               "found %u; compile it with a --dp and --cp "
+		               "whose product is %u", so, dp, tp, tp * dp,
+		               ranks, ranks / tp);
 	if (ranks && fixed && ranks != tp * dp)
 		return err_set(w->err, CKR_EARG, "%s: compiled for %u "
 		               "replicas of %u ranks each: expected %u ranks, "
