@@ -149,14 +149,14 @@ static void
 emit_placement(struct out *o, const Placement *s)
 {
 	if (s->kind == PLACEMENT_PARTIAL) {
-		out_put(o, "\t{ CKR_PARTIAL, 0, 0, 0, 1, {0} },\n");
+		out_put(o, "\t{ CKR_PARTIAL, 0, 0, 0, 1, {0}, 0 },\n");
 		return;
 	}
 	out_put(o, "\t{ CKR_SHARD, %d, %d, %d, %" PRId64 ", {", s->axis,
 	        s->first_axis, s->nsegment, s->replication);
 	for (int k = 0; k < s->nsegment; k++)
 		out_put(o, "%s%" PRId64, k ? ", " : " ", s->segment[k]);
-	out_put(o, " } },\n");
+	out_put(o, " }, %d },\n", s->mirror);
 }
 
 static void
@@ -239,6 +239,7 @@ emit_comm(struct out *o, const struct rank_tables *r,
 		[GROUP_EXPERTS] = "CKR_EXPERTS",
 		[GROUP_EXPERT_COPIES] = "CKR_EXPERT_COPIES",
 		[GROUP_STAGES] = "CKR_STAGES",
+		[GROUP_CONTEXT] = "CKR_CONTEXT",
 	};
 	const Node *node = step_node(p, i);
 	Placement from = collective_placement(p->g, node);

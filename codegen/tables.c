@@ -655,7 +655,8 @@ emit_library_struct(struct out *o, const struct emitted_library *lib,
 		{ "zero_group", g->zero_group ? number_text(o, g->zero_group)
 		  : NULL },
 		{ "expert_group", g->expert_group
-		  ? number_text(o, g->expert_group) : NULL });
+		  ? number_text(o, g->expert_group) : NULL },
+		{ "context", g->context ? number_text(o, g->context) : NULL });
 	out_put(o, "};\n");
 }
 

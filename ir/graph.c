@@ -513,6 +513,8 @@ graph_clone(const Graph *g)
 	c->exact = g->exact;
 	c->zero_group = g->zero_group;
 	c->expert_group = g->expert_group;
+	c->context = g->context;
+	c->zigzag = g->zigzag;
 	c->adds = g->adds;
 	c->halves = g->halves;
 	c->stages = g->stages;
@@ -534,6 +536,7 @@ graph_group_size(const Graph *g, int64_t group)
 	case GROUP_COPIES: case GROUP_EXPERT_COPIES:
 		return size ? replicas / size : 0;
 	case GROUP_STAGES: return g->stages;
+	case GROUP_CONTEXT: return g->context;
 	default: return 0;
 	}
 }

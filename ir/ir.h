@@ -229,6 +229,8 @@ typedef struct {
 	int nsegment;
 	int64_t replication;
 	int64_t segment[MAX_RANK];
+	bool mirror;                    /* every second segment is shared out
+	                                 * from the last rank to the first */
 } Placement;
 
 /* What is sharded over replicas: how a rank would have it otherwise.
@@ -377,6 +379,8 @@ enum rank_group {
 	GROUP_EXPERT_COPIES,    /* one of every expert group, which hold the
 	                         * same experts */
 	GROUP_STAGES,           /* one of every stage of a pipeline */
+	GROUP_CONTEXT,          /* one of every replica that has the same
+	                         * samples (Graph.context) */
 	GROUP_COUNT
 };
 
@@ -412,6 +416,13 @@ typedef struct Graph {
 	int64_t slots;                  /* micro-batches that keep at the same
 	                                 * time what is alive between forward
 	                                 * and backward; 0: one */
+	int64_t context;                /* so many replicas side by side have
+	                                 * the same samples, each a part of
+	                                 * their positions; 0: each has its
+	                                 * own */
+	bool zigzag;                    /* ... one stretch from the beginning,
+	                                 * the other as far from the end: equal
+	                                 * work of causal attention */
 	enum halves halves;
 	bool adds;                      /* losses of micro-batches add up to the
 	                                 * step's loss; else it is their mean */

@@ -73,7 +73,11 @@
  *   here and wherever words are drawn: the elements, in row-major order, are
  *   so many equal segments of samples.  In the whole batch the first segments
  *   of all replicas come before all second segments.  half=1, half=2: those
- *   of the first or second half of a replica's samples.
+ *   of the first or second half of a replica's samples.  position_segments >
+ *   0: so many equal segments of positions, which alternate likewise with those
+ *   of the other replicas that have the same samples, with Graph.zigzag in every
+ *   second turn from the last replica to the first; batch_segments are then
+ *   those of all these replicas.
  * bernoulli(x): 1 with probability x, else 0; words as dropout's, but drawn
  *   outside training too. */
 OP(NEG,      "neg",      SIG(1, 1, 1, NOSTAT, F_EW | F_LIN0 | F_ZERO), ATTR(), RULES(same, neg, ew, ew, neg, ew), EMIT(ew))
@@ -128,8 +132,8 @@ OP(BIT_XOR,  "bit_xor",  SIG(2, 2, 1, NOSTAT, F_EW | F_INTS), ATTR(), RULES(bcas
 OP(SHL,      "shl",      SIG(2, 2, 1, NOSTAT, F_EW | F_INTS), ATTR(), RULES(bcast, shl, ew, ew, zero, ew), EMIT(ew))
 OP(SHR,      "shr",      SIG(2, 2, 1, NOSTAT, F_EW | F_INTS), ATTR(), RULES(bcast, shr, ew, ew, zero, ew), EMIT(ew))
 OP(WHERE,    "where",    SIG(3, 3, 1, NOSTAT, F_EW | F_OF_1 | F_LIN1 | F_LIN2 | F_JOINT), ATTR(), RULES(where, where, where, ew, where, ew), EMIT(ew))
-OP(DROPOUT,  "dropout",  SIG(1, 3, 1, 1, F_EW | F_RNG | F_FLOATS | FLOPS(25) | F_LIN0 | F_ZERO), ATTR(F(ratio, 0.5) I(stream, 0) I(bwd, 0) I(batch_segments, 0) I(half, 0)), RULES(same, none, ew, ew, dropout, ew), EMIT(ew))
-OP(BERNOULLI,"bernoulli",SIG(1, 1, 1, NOSTAT, F_EW | F_RNG | F_FLOATS | FLOPS(25)), ATTR(I(stream, 0) I(batch_segments, 0) I(half, 0)), RULES(same, none, ew, ew, zero, ew), EMIT(ew))
+OP(DROPOUT,  "dropout",  SIG(1, 3, 1, 1, F_EW | F_RNG | F_FLOATS | FLOPS(25) | F_LIN0 | F_ZERO), ATTR(F(ratio, 0.5) I(stream, 0) I(bwd, 0) I(batch_segments, 0) I(half, 0) I(position_segments, 0)), RULES(same, none, ew, ew, dropout, ew), EMIT(ew))
+OP(BERNOULLI,"bernoulli",SIG(1, 1, 1, NOSTAT, F_EW | F_RNG | F_FLOATS | FLOPS(25)), ATTR(I(stream, 0) I(batch_segments, 0) I(half, 0) I(position_segments, 0)), RULES(same, none, ew, ew, zero, ew), EMIT(ew))
 /* A fused group of the ops above: one pass over the output's shape; the body
  * (struct body) lists the ops, every output is a result of the body. */
 OP(LOOP,     "loop",     SIG(0, VARIADIC, VARIADIC, NOSTAT, F_EW | F_STRIDES | F_ALONE), ATTR(), RULES(loop, none, ew, loop, none, ew), EMIT(loop))
@@ -209,7 +213,7 @@ OP(SIZE,     "size",     SIG(1, 1, 1, NOSTAT, F_TO_I64 | F_FOLDED), ATTR(), RULE
 OP(EXTENT,   "extent",   SIG(0, 0, 1, NOSTAT, F_TO_ATTR | F_FOLDED), ATTR(I(dt, 0) L(shape) F(value, 0) I(known, 1)), RULES(extent, none, none, none, zero, none), EMIT(fail))
 OP(RANGE,    "range",    SIG(3, 3, 1, 0, F_FOLDED), ATTR(), RULES(range, range, range, none, zero, none), EMIT(fail))
 OP(CONSTANT_OF_SHAPE, "constant_of_shape", SIG(1, 1, 1, 0, F_TO_ATTR | F_FOLDED), ATTR(I(dt, 0) F(value, 0)), RULES(constant_of_shape, constant_of_shape, of_shape, none, zero, none), EMIT(fail))
-OP(RANDOM,   "random",   SIG(0, 1, 1, 0, F_RNG | F_TO_ATTR | FLOPS(25)), ATTR(L(shape) I(dt, 0) I(kind, 0) F(a, 0) F(b, 1) I(stream, 0) I(batch_segments, 0) I(half, 0)), RULES(random, none, of_shape, ew, zero, none), EMIT(ew))
+OP(RANDOM,   "random",   SIG(0, 1, 1, 0, F_RNG | F_TO_ATTR | FLOPS(25)), ATTR(L(shape) I(dt, 0) I(kind, 0) F(a, 0) F(b, 1) I(stream, 0) I(batch_segments, 0) I(half, 0) I(position_segments, 0)), RULES(random, none, of_shape, ew, zero, none), EMIT(ew))
 OP(NONZERO,  "nonzero",  SIG(1, 1, 1, NOSTAT, F_TO_I64 | F_FOLDED), ATTR(), RULES(nonzero, nonzero, none, none, zero, none), EMIT(fail))
 OP(SELECTED, "selected", SIG(1, 1, 2, NOSTAT, 0), ATTR(I(compact, 1)), RULES(selected, none, none, copy, zero, none), EMIT(selected))
 OP(CUMSUM,   "cumsum",   SIG(1, 2, 1, 1, F_LIN0 | F_POLES | F_FULL), ATTR(I(axis, 0) I(exclusive, 0) I(reverse, 0) I(product, 0)), RULES(cumsum, cumsum, axis_kept, copy, cumsum, axis), EMIT(cumsum))
@@ -386,11 +390,13 @@ OP(RNN,          "rnn",          SIG(3, 8, 3, NOSTAT, F_FOLDED), ATTR(I(kind, 0)
  *   over [B,H,T,S], then o = p v.  causal 1: key j is visible to query i iff
  *   j <= i + S - T  (S = T for training).  mask broadcasts to [B,H,T,S]: f32
  *   is added, bool keeps where true.  A row that sees no key gives zeros.
+ *   context > 0: T are this replica's queries, in their order, of those that so
+ *   many replicas have together: a stretch of them, or with Graph.zigzag two.
  * attention_grad(do, q, k, v, o, lse, mask?) -> dq, dk, dv; with packed 1 one
  *   output [B,T,(H+2G)*D] that holds q|k|v parts side by side in a row, as
  *   the gradient of a fused qkv projection wants it. */
-OP(ATTENTION,      "attention",      SIG(3, 4, 2, NOSTAT, F_CONTRACT | F_RNG | F_WIDE_3 | F_HALF), ATTR(F(scale, 1) I(causal, 0) F(ratio, 0) I(stream, 0) I(batch_segments, 0) I(half, 0)), RULES(attention, none, none, attention, attention, heads), EMIT(attention))
-OP(ATTENTION_GRAD, "attention_grad", SIG(6, 7, VARIADIC, NOSTAT, F_CONTRACT | F_RNG | F_LIN0), ATTR(F(scale, 1) I(causal, 0) F(ratio, 0) I(stream, 0) I(packed, 0) I(batch_segments, 0) I(half, 0)), RULES(attention_grad, none, none, attention_grad, none, heads_grad), EMIT(attention_grad))
+OP(ATTENTION,      "attention",      SIG(3, 4, 2, NOSTAT, F_CONTRACT | F_RNG | F_WIDE_3 | F_HALF), ATTR(F(scale, 1) I(causal, 0) F(ratio, 0) I(stream, 0) I(batch_segments, 0) I(half, 0) I(context, 0)), RULES(attention, none, none, attention, attention, heads), EMIT(attention))
+OP(ATTENTION_GRAD, "attention_grad", SIG(6, 7, VARIADIC, NOSTAT, F_CONTRACT | F_RNG | F_LIN0), ATTR(F(scale, 1) I(causal, 0) F(ratio, 0) I(stream, 0) I(packed, 0) I(batch_segments, 0) I(half, 0) I(context, 0)), RULES(attention_grad, none, none, attention_grad, none, heads_grad), EMIT(attention_grad))
 
 /* ---- update: run in phase update (or backward, see --update-in-backward) ----
  * fill() -> y: constant `value` of attr shape, f32 (the seed dloss).
@@ -461,7 +467,8 @@ OP(ADAFACTOR_SQUARES, "adafactor_squares", SIG(3, 7, 1, NOSTAT, FLOPS(10)), ATTR
  *   side 0: y is Replicate, side 1: ReplicatePartial.  group: enum rank_group;
  *   1, over all replicas instead of the ranks of one; 2, over those of a zero
  *   group; 3, over zero groups; 4 and 5, likewise, expert groups; 6, over stages;
- *   placements do not refer to replicas and stages.
+ *   7, over the replicas that have the same samples (Graph.context); placements do
+ *   not refer to replicas and stages.
  * all_gather(x: Shard) -> y: Replicate or ReplicatePartial, by side as above.
  * reduce_scatter(x: Partial) -> y: Shard, the rank's shard of the sum.
  * all_to_all(x: Shard) -> y: Shard by to_axis, to_first_axis, to_replication and
@@ -469,6 +476,8 @@ OP(ADAFACTOR_SQUARES, "adafactor_squares", SIG(3, 7, 1, NOSTAT, FLOPS(10)), ATTR
  * replicate(x: Replicate) -> y: ReplicatePartial.  Moves nothing.
  * own(x) -> y: Shard, the rank's shard of x.  from 0: x is Replicate, from 1:
  *   ReplicatePartial.
+ * With group 4 all_gather, reduce_scatter, own and own_grad are between those
+ *   replicas: axis is that of positions, of which each has a part.
  * With group 1 or 2 the result of reduce_scatter and own is a replica's shard
  *   (struct replica_shard) of x, which may be sharded over ranks as well.
  * gather_into(x, shard) -> x: the shards of all replicas, over x.
@@ -487,18 +496,19 @@ OP(ADAFACTOR_SQUARES, "adafactor_squares", SIG(3, 7, 1, NOSTAT, FLOPS(10)), ATTR
  *   adjoint: one goes back.
  * own_grad(dy: Shard) -> dx: Partial, zeros outside the rank's shard.  Ranks that hold
  *   the same shard all add it.
- * axis, first_axis, replication, segment: of the sharded side, see Placement.
+ * axis, first_axis, replication, segment, mirror: of the sharded side, see
+ *   Placement.
  * vocab_stats(logits, labels) -> [1, n, 3] f32: of each row of a rank's
  *   columns, a shard of `whole_extent` columns: their maximum, the sum of
  *   exp(x - maximum), and the logit of the label, 0 if it is another rank's.
  * sum_squares(x...) -> scalar f32. */
-#define SHARDED I(axis, 0) I(first_axis, 0) I(replication, 1) L(segment)
+#define SHARDED I(axis, 0) I(first_axis, 0) I(replication, 1) L(segment) I(mirror, 0)
 OP(ALL_REDUCE,     "all_reduce",     SIG(1, 1, 1, NOSTAT, F_COMM | F_LIN0 | F_OVER | F_SENDS), ATTR(I(reduction, 0) I(side, 0) I(group, 0)), RULES(same, none, none, two_rings, all_reduce, comm), EMIT(comm))
-OP(ALL_GATHER,     "all_gather",     SIG(1, 1, 1, NOSTAT, F_COMM | F_SENDS | F_JOINS | F_BLOCKS_0), ATTR(SHARDED I(side, 0)), RULES(gathered, none, none, ring, all_gather, comm), EMIT(comm))
-OP(REDUCE_SCATTER, "reduce_scatter", SIG(1, 1, 1, NOSTAT, F_COMM | F_SENDS | F_JOINS), ATTR(SHARDED I(group, 0)), RULES(own, none, none, ring, reduce_scatter, comm), EMIT(comm))
+OP(ALL_GATHER,     "all_gather",     SIG(1, 1, 1, NOSTAT, F_COMM | F_LIN0 | F_SENDS | F_JOINS | F_BLOCKS_0), ATTR(SHARDED I(side, 0) I(group, 0)), RULES(gathered, none, none, ring, all_gather, comm), EMIT(comm))
+OP(REDUCE_SCATTER, "reduce_scatter", SIG(1, 1, 1, NOSTAT, F_COMM | F_LIN0 | F_SENDS | F_JOINS), ATTR(SHARDED I(group, 0)), RULES(own, none, none, ring, reduce_scatter, comm), EMIT(comm))
 OP(ALL_TO_ALL,     "all_to_all",     SIG(1, 1, 1, NOSTAT, F_COMM | F_SENDS | F_BLOCKS_0), ATTR(SHARDED I(to_axis, 0) I(to_first_axis, 0) I(to_replication, 1) L(to_segment)), RULES(all_to_all, none, none, exchange, all_to_all, comm), EMIT(comm))
 OP(REPLICATE,      "replicate",      SIG(1, 1, 1, NOSTAT, F_VIEW | F_BLOCKS_0), ATTR(), RULES(same, none, none, view, replicate, comm), EMIT(view))
-OP(OWN,            "own",            SIG(1, 1, 1, NOSTAT, F_COMM | F_BLOCKS_0), ATTR(SHARDED I(from, 0) I(group, 0)), RULES(own, none, none, copy, own, comm), EMIT(comm))
+OP(OWN,            "own",            SIG(1, 1, 1, NOSTAT, F_COMM | F_LIN0 | F_BLOCKS_0), ATTR(SHARDED I(from, 0) I(group, 0)), RULES(own, none, none, copy, own, comm), EMIT(comm))
 OP(GATHER_INTO,    "gather_into",    SIG(2, 2, 1, NOSTAT, F_COMM | F_WRITES | F_BLOCKS_0 | F_BLOCKS_1), ATTR(SHARDED I(group, 1)), RULES(gather_into, none, none, ring, none, comm), EMIT(comm))
 OP(GATHER_PIECES,  "gather_pieces",  SIG(1, 1, 1, NOSTAT, F_COMM | F_SENDS | F_JOINS | F_BLOCKS_0), ATTR(SHARDED I(group, 1) L(shape)), RULES(gather_shape, none, none, ring, none, none), EMIT(comm))
 OP(GATHER_ROWS,    "gather_rows",    SIG(1, 1, 1, NOSTAT, F_COMM | F_LIN0 | F_SENDS), ATTR(I(group, 1)), RULES(gather_rows, none, none, ring, gather_rows, replica_rows), EMIT(comm))
@@ -506,7 +516,7 @@ OP(SUM_ROWS,       "sum_rows",       SIG(1, 1, 1, NOSTAT, F_COMM | F_LIN0 | F_SE
 OP(EXCHANGE_ROWS,  "exchange_rows",  SIG(1, 1, 1, NOSTAT, F_COMM | F_LIN0 | F_SENDS), ATTR(I(group, 1)), RULES(exchange_rows, none, none, exchange, exchange_rows, replica_blocks), EMIT(comm))
 OP(SEND,           "send",           SIG(1, 1, 1, NOSTAT, F_COMM | F_SENDS | F_STAGES), ATTR(I(peer, 0) I(tag, 0)), RULES(send, none, none, send, none, stages), EMIT(comm))
 OP(RECEIVE,        "receive",        SIG(0, 0, 1, NOSTAT, F_COMM | F_SENDS | F_STAGES), ATTR(I(peer, 0) I(tag, 0) I(dt, 0) L(shape) I(adjoint, 0)), RULES(receive, none, none, receive, none, stages), EMIT(comm))
-OP(OWN_GRAD,       "own_grad",       SIG(1, 1, 1, NOSTAT, F_COMM), ATTR(SHARDED), RULES(gathered, none, none, copy, none, comm), EMIT(comm))
+OP(OWN_GRAD,       "own_grad",       SIG(1, 1, 1, NOSTAT, F_COMM | F_LIN0), ATTR(SHARDED I(group, 0)), RULES(gathered, none, none, copy, none, comm), EMIT(comm))
 OP(VOCAB_STATS,    "vocab_stats",    SIG(2, 2, 1, NOSTAT, F_ROWS | FLOPS(20) | F_STAGED), ATTR(I(whole_extent, 0)), RULES(vocab_stats, none, none, ew, zero, vocab_stats), EMIT(vocab_stats))
 OP(SUM_SQUARES,    "sum_squares",    SIG(1, VARIADIC, 1, NOSTAT, F_REDUCE), ATTR(), RULES(scalar, none, none, none, none, squares), EMIT(sum_squares))
 #undef SHARDED

@@ -22,9 +22,13 @@ placement_from_segments(int64_t axis, int64_t first_axis, int64_t replication,
 Placement
 placement_of_attr(const Node *n)
 {
-	return placement_from_segments(n->attr.OWN.axis, n->attr.OWN.first_axis,
-	                           n->attr.OWN.replication,
-	                           &n->attr.OWN.segment);
+	Placement s = placement_from_segments(n->attr.OWN.axis,
+	                                      n->attr.OWN.first_axis,
+	                                      n->attr.OWN.replication,
+	                                      &n->attr.OWN.segment);
+
+	s.mirror = n->attr.OWN.mirror != 0;
+	return s;
 }
 
 void
@@ -35,6 +39,7 @@ placement_to_attr(const Placement *s, Op op, Attr *a)
 	a->OWN.first_axis = s->first_axis;
 	a->OWN.replication = s->replication;
 	a->OWN.segment.n = s->nsegment;
+	a->OWN.mirror = s->mirror;
 	for (int i = 0; i < s->nsegment; i++)
 		a->OWN.segment.v[i] = s->segment[i];
 }
@@ -105,7 +110,8 @@ placement_eq(const Placement *a, const Placement *b)
 	if (a->kind != PLACEMENT_SHARD)
 		return true;
 	if (a->axis != b->axis || a->first_axis != b->first_axis
-	    || a->nsegment != b->nsegment || a->replication != b->replication)
+	    || a->nsegment != b->nsegment || a->replication != b->replication
+	    || a->mirror != b->mirror)
 		return false;
 	for (int i = 0; i < placement_listed(a); i++)
 		if (a->segment[i] != b->segment[i])

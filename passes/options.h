@@ -117,6 +117,12 @@ struct options {
 	                                 * micro-batches (2), parameters (3) */
 	int64_t zero_group;             /* ... of so many replicas side by side;
 	                                 * 0: of all */
+	int64_t cp;                     /* replicas side by side that share the
+	                                 * positions of their samples; 0: each
+	                                 * has all */
+	const char *cp_input;           /* an input with positions; NULL: by the
+	                                 * names of dims, */
+	int64_t cp_axis;                /* along this dim */
 	int64_t ep;                     /* replicas side by side that share the
 	                                 * experts; 0: each has all */
 	double expert_capacity;         /* rows that a replica has room for, as

@@ -4,6 +4,7 @@
 #include "passes/passes.h"
 #include "passes/account/account.h"
 #include "passes/canon/canon.h"
+#include "passes/context_parallel/context_parallel.h"
 #include "passes/data_parallel/data_parallel.h"
 #include "passes/expert_parallel/expert_parallel.h"
 #include "passes/fold/fold.h"
@@ -54,6 +55,8 @@ const struct pass_info pass_table[] = {
 	  "make losses of micro-batches add up (--grad-accum)" },
 	{ "replicate", pass_replicate, P_CANON, 0, LATE,
 	  "split the batch over replicas (--dp)" },
+	{ "context", pass_context, P_CANON, 0, LATE,
+	  "share positions out to replicas (--cp)" },
 	{ "shard", pass_shard, P_CANON, P_SHARD, LATE,
 	  "shard the graph over ranks (--tp)" },
 	{ "experts", pass_experts, P_CANON, 0, LATE,

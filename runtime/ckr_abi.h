@@ -79,6 +79,8 @@ enum ckr_axis {
 	                         * position in all expert groups */
 	CKR_STAGES,             /* one rank of every stage, with the same number
 	                         * in the same replica */
+	CKR_CONTEXT,            /* ... of the replicas that share samples: each
+	                         * has a part of their positions */
 	CKR_AXES
 };
 
@@ -97,6 +99,8 @@ struct ckr_placement {
 	uint8_t kind, axis, first_axis, nsegment;
 	uint32_t replication;
 	uint64_t segment[CKR_MAX_DIMS];
+	uint8_t mirror;                 /* ranks have the shards of every second
+	                                 * segment from the last to the first */
 };
 
 /* What an instruction without a kernel moves between ranks, or between device
@@ -506,6 +510,10 @@ struct ckr_library {
 	                         * the shards of tensors with shard_of; 0: all
 	                         * replicas together.  Divides `replicas` */
 	uint32_t expert_group;  /* likewise, those with CKR_OWN_EXPERTS */
+	uint32_t context;       /* each `context` consecutive replicas have the
+	                         * same samples and compute a part of their
+	                         * positions each; 0: each has its own samples.
+	                         * Divides `replicas` */
 	/* GPU architecture that kernels are for, "sm_90"; NULL: the host.
 	 * Kernels of a GPU are passed addresses of its memory. */
 	const char *arch;

@@ -85,7 +85,7 @@ cpu_nest(struct emit *e, const struct loop_nest *nest)
 		return false;
 	d = nest_merge(nest);
 	inner = d.extent[d.n - 1];
-	block = random_run(nest, inner, block);
+	block = random_run(e, nest, inner, block);
 	blocked = inner > block;
 	s = nest_open(e, nest, &d);
 	random_numbers(e, nest);

@@ -33,7 +33,8 @@ is_vector_operand(const struct nest_operand *op, const struct nest_dims *d,
 
 /* Elements of a work item: results are vectors, or it is one. */
 static int
-pack_of(const struct loop_nest *nest, const struct nest_dims *d)
+pack_of(const struct emit *e, const struct loop_nest *nest,
+        const struct nest_dims *d)
 {
 	int least = 8, n;
 
@@ -43,7 +44,7 @@ pack_of(const struct loop_nest *nest, const struct nest_dims *d)
 	n = VECTOR / least < MOST ? VECTOR / least : MOST;
 	for (; n > 1; n /= 2) {
 		bool fits = d->extent[d->n - 1] % n == 0
-			&& random_run(nest, n, n) == n;
+			&& random_run(e, nest, n, n) == n;
 
 		for (int k = 0; k < nest->nout && fits; k++)
 			fits = is_vector_operand(&nest->out[k], d, n);
@@ -142,7 +143,7 @@ cuda_nest(struct emit *e, const struct loop_nest *nest)
 	if (!random_check(e, nest))
 		return false;
 	d = nest_merge(nest);
-	n = pack_of(nest, &d);
+	n = pack_of(e, nest, &d);
 	s = nest_open(e, nest, &d);
 	random_numbers(e, nest);
 	emit_work_items(e, all / n, true);

@@ -11,7 +11,7 @@ emit_strides(struct emit *e, const char *name, const int64_t *s)
 
 struct attrs {
 	double scale, ratio;
-	int64_t causal, stream, batch_segments, half;
+	int64_t causal, stream, batch_segments, half, context;
 };
 
 /* Position of this rank's shard of the batch or the heads in the whole, and of
@@ -33,6 +33,26 @@ emit_piece(struct emit *e, const Val *o, bool of_batch, int64_t half)
 	         "%lld) + %s * INT64_C(%lld),",
 	         heads, shared ? shared : 1, step, random_part(e, half),
 	         of_batch ? whole.dim[0] * heads : 0);
+}
+
+/* The queries that replicas with the same samples have together, and those of
+ * them before this replica's first and second stretch. */
+static void
+emit_stretches(struct emit *e, int64_t context, int64_t queries, int64_t keys)
+{
+	long long n = context > 1 ? context : 1, t = queries, here = t;
+	const char *part = arena_printf(e->arena, "env->replica %% %lldu", n);
+
+	if (n > 1 && e->g->zigzag)
+		here = t / 2;
+	out_line(e->out, ".shift = %lld, .all_queries = %lld, .stretch = %lld,",
+	         (long long)keys - n * t, n * t, here);
+	if (n == 1)
+		return;
+	/* of the second stretch without its place in the replica */
+	out_line(e->out, ".before = { %s * INT64_C(%lld), (%lldu - %s) * "
+	         "INT64_C(%lld) },", part, here,
+	         2 * n - 2, part, here);
 }
 
 /* All members but the strides of outputs; o: the output, or a value with its
@@ -65,6 +85,7 @@ emit_struct(struct emit *e, const Node *n, const struct attrs *at,
 	out_line(e->out, ".causal = %d, .scale = %s, .ratio = %s,",
 	         at->causal != 0, emit_float(e->arena, at->scale),
 	         emit_double(e->arena, at->ratio));
+	emit_stretches(e, at->context, q->shape.dim[2], k->shape.dim[2]);
 	if (at->ratio > 0) {
 		out_line(e->out, ".stream = (uint32_t)%s,",
 		         emit_const(e, at->stream));
@@ -118,7 +139,8 @@ emit_attention(struct emit *e, const Node *n)
 	const Val *o = emit_out(e, n, 0);
 	struct attrs at = { n->attr.ATTENTION.scale, n->attr.ATTENTION.ratio,
 		n->attr.ATTENTION.causal, n->attr.ATTENTION.stream,
-		n->attr.ATTENTION.batch_segments, n->attr.ATTENTION.half };
+		n->attr.ATTENTION.batch_segments, n->attr.ATTENTION.half,
+		n->attr.ATTENTION.context };
 
 	if (!check_attention(e, n, 3, q, mask, o ? o : q, at.ratio))
 		return false;
@@ -157,7 +179,7 @@ emit_attention_grad(struct emit *e, const Node *n)
 		n->attr.ATTENTION_GRAD.ratio, n->attr.ATTENTION_GRAD.causal,
 		n->attr.ATTENTION_GRAD.stream,
 		n->attr.ATTENTION_GRAD.batch_segments,
-		n->attr.ATTENTION_GRAD.half };
+		n->attr.ATTENTION_GRAD.half, n->attr.ATTENTION_GRAD.context };
 	int64_t starts[3] = { 0 };
 	const char *to[3];
 

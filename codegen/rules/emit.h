@@ -167,7 +167,8 @@ void random_strides(const struct loop_nest *, int64_t *stride);
 void random_numbers(struct emit *, const struct loop_nest *);
 /* How many consecutive words of a dim of that extent are drawn at once, at most
  * `most`. */
-int64_t random_run(const struct loop_nest *, int64_t extent, int64_t most);
+int64_t random_run(const struct emit *, const struct loop_nest *,
+                   int64_t extent, int64_t most);
 /* Which part of the batch of all replicas this is, as an expression: a replica,
  * or a half (attribute `half`) of one. */
 const char *random_part(struct emit *, int64_t half);

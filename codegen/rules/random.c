@@ -96,17 +96,42 @@ random_numbers(struct emit *e, const struct loop_nest *nest)
 	}
 }
 
-/* How many elements of a replica are behind one another in the whole; 0: what
- * m draws does not go by replicas. */
 static int64_t
-replica_run(const struct loop_nest *nest, const struct scalar_op *m)
+count_segments(const struct scalar_op *m, const char *attr)
 {
 	Attr a = m->attr;
-	const int64_t *segments = attr_int_of(m->op, &a, "batch_segments");
+	const int64_t *n = attr_int_of(m->op, &a, attr);
+
+	return n ? *n : 0;
+}
+
+/* How many elements of a replica are behind one another among those of the
+ * replicas with the same samples; 0: what m draws does not go by positions. */
+static int64_t
+position_run(const struct loop_nest *nest, const struct scalar_op *m)
+{
+	int64_t segments = count_segments(m, "position_segments");
 	Shape whole = nest->split ? placement_whole(nest->split, &nest->shape)
 	              : nest->shape;
 
-	return segments && *segments ? shape_nelem(&whole) / *segments : 0;
+	return segments ? shape_nelem(&whole) / segments : 0;
+}
+
+/* How many elements of a replica, or of those with the same samples together,
+ * are behind one another in the whole; 0: what m draws does not go by
+ * replicas. */
+static int64_t
+replica_run(const struct emit *e, const struct loop_nest *nest,
+            const struct scalar_op *m)
+{
+	int64_t segments = count_segments(m, "batch_segments");
+	Shape whole = nest->split ? placement_whole(nest->split, &nest->shape)
+	              : nest->shape;
+	int64_t n = shape_nelem(&whole);
+
+	if (count_segments(m, "position_segments"))
+		n *= e->g->context;
+	return segments ? n / segments : 0;
 }
 
 static int64_t
@@ -122,15 +147,16 @@ common_divisor(int64_t a, int64_t b)
 }
 
 int64_t
-random_run(const struct loop_nest *nest, int64_t extent, int64_t most)
+random_run(const struct emit *e, const struct loop_nest *nest, int64_t extent,
+           int64_t most)
 {
 	int64_t run = extent, common;
 
 	for (int i = 0; nest->body && i < nest->body->nop; i++) {
-		int64_t n = replica_run(nest, &nest->body->op[i]);
+		const struct scalar_op *m = &nest->body->op[i];
 
-		if (n)
-			run = common_divisor(run, n);
+		run = common_divisor(run, replica_run(e, nest, m));
+		run = common_divisor(run, position_run(nest, m));
 	}
 	if (run == extent)
 		return most;
@@ -143,8 +169,37 @@ random_run(const struct loop_nest *nest, int64_t extent, int64_t most)
 const char *
 random_part(struct emit *e, int64_t half)
 {
+	long long context = e->g->context ? e->g->context : 1;
+
 	return half ? arena_printf(e->arena, "(2 * env->replica + %d)",
-	                           half == 2) : "env->replica";
+	                           half == 2)
+	     : context > 1 ? arena_printf(e->arena, "env->replica / %lldu",
+	                                  context) : "env->replica";
+}
+
+/* Element `at` is in run at / n of this part, one of `parts` whose runs
+ * alternate in the whole. */
+static const char *
+spread_text(struct emit *e, const char *at, int64_t n, const char *parts,
+            const char *part)
+{
+	return arena_printf(e->arena, "%s + ((%s) / INT64_C(%lld) * (%s - 1) "
+	                    "+ %s) * INT64_C(%lld)", at, at, (long long)n,
+	                    parts, part, (long long)n);
+}
+
+/* Which part of a run of positions this replica has, where the run is the one
+ * of element `at`. */
+static const char *
+position_part(struct emit *e, const char *at, int64_t run)
+{
+	long long n = e->g->context;
+	const char *part = arena_printf(e->arena, "(int64_t)(env->replica %% "
+	                                "%lldu)", n);
+
+	return !e->g->zigzag ? part
+	     : arena_printf(e->arena, "((%s) / INT64_C(%lld) %% 2 ? %lld - %s "
+	                    ": %s)", at, (long long)run, n - 1, part, part);
 }
 
 /* Index, in the tensor of all replicas, of the element `at` of this replica or
@@ -153,17 +208,21 @@ static const char *
 index_text(struct emit *e, const struct loop_nest *nest,
            const struct scalar_op *m, const char *at)
 {
-	long long n = replica_run(nest, m);
-	Attr a = m->attr;
-	int64_t half = *attr_int_of(m->op, &a, "half");
+	int64_t n = replica_run(e, nest, m), run = position_run(nest, m);
+	long long context = e->g->context;
+	int64_t half = count_segments(m, "half");
 
 	at = arena_printf(e->arena, "0%s%s", at, first_element_text(e, nest));
+	if (run)
+		at = spread_text(e, at, run,
+		                 arena_printf(e->arena, "%lld", context),
+		                 position_part(e, at, run));
 	if (!n)
 		return at;
-	return arena_printf(e->arena, "%s + ((%s) / INT64_C(%lld) * "
-	                    "(%s - 1) + %s) * INT64_C(%lld)", at, at, n,
-	                    half ? "2 * env->replicas" : "env->replicas",
-	                    random_part(e, half), n);
+	return spread_text(e, at, n, half ? "2 * env->replicas"
+	                   : context ? arena_printf(e->arena, "env->replicas / "
+	                                            "%lldu", context)
+	                   : "env->replicas", random_part(e, half));
 }
 
 static int64_t

@@ -222,6 +222,16 @@ static const struct option_spec table[] = {
 	  "those of a node, instead of over all; gradients are also summed "
 	  "over these groups (default: all replicas)",
 	  FROM_TO(2, GROUP_MAX) },
+	{ "cp", "C", G_TARGET, set_whole, FIELD(opt.cp), CI,
+	  "share the positions of each sample, such as the tokens of a "
+	  "sequence, out to C replicas (context parallelism); sizes and the "
+	  "budget are per replica, dims in the model those of whole samples; "
+	  "with --dp N there are N * C replicas (default: 1)",
+	  FROM_TO(1, GROUP_MAX) },
+	{ "cp-dim", "INPUT=AXIS", G_TARGET, set_cp_dim, 0, CI,
+	  "with --cp: the dim of an input that counts positions, from 0 "
+	  "(default: the only named dim of inputs behind the first)",
+	  .expected = "INPUT=AXIS" },
 	{ "ep", "E", G_TARGET, set_whole, FIELD(opt.ep), CI,
 	  "share the experts of mixtures out to every E replicas side by side "
 	  "(expert parallelism); each computes its experts for the tokens of "
@@ -510,7 +520,9 @@ nearest_divisor(int64_t dp, int64_t to)
 static int
 check_zero_group(struct cli *c, FILE *err)
 {
-	long long group = c->opt.zero_group, dp = c->opt.dp, near;
+	long long group = c->opt.zero_group, near;
+	long long dp = (c->opt.dp > 0 ? c->opt.dp : 1)
+		     * (c->opt.cp > 1 ? c->opt.cp : 1);
 
 	if (group == dp)
 		c->opt.zero_group = 0;
@@ -519,11 +531,15 @@ check_zero_group(struct cli *c, FILE *err)
 	near = nearest_divisor(dp, group);
 	if (near)
 		fprintf(err, "ckc: --zero-group %lld: expected a divisor of "
-		        "--dp %lld; try: --zero-group %lld\n", group, dp, near);
+		        "%s %lld; try: --zero-group %lld\n", group,
+		        c->opt.cp > 1 ? "--dp times --cp, which is" : "--dp",
+		        dp, near);
 	else
-		fprintf(err, "ckc: --zero-group %lld: --dp %lld has no "
+		fprintf(err, "ckc: --zero-group %lld: %s %lld has no "
 		        "divisors, so that replicas form no groups; leave out "
-		        "--zero-group\n", group, dp);
+		        "--zero-group\n", group,
+		        c->opt.cp > 1 ? "--dp times --cp, which is" : "--dp",
+		        dp);
 	return 2;
 }
 
@@ -573,11 +589,37 @@ check_zero(struct cli *c, FILE *err)
 
 	if (!c->opt.zero)
 		return CLI_GO;
-	if (c->opt.dp > 0)
+	if (c->opt.dp > 0 || c->opt.cp > 1)
 		return check_zero_group(c, err);
 	fprintf(err, "ckc: --zero %s: expected --dp N, the number of replicas "
 	        "that shard the optimizer state, found %s; try: --zero %s --dp "
 	        "2\n", stage, c->opt.dp ? "--dp auto" : "no --dp", stage);
+	return 2;
+}
+
+/* What cannot be combined with shared positions. */
+static int
+check_cp(struct cli *c, FILE *err)
+{
+	const char *other = c->opt.ep > 1 ? "--ep"
+		: c->opt.halves != SPLIT_OFF ? "--halves"
+		: c->automatic ? "--auto" : c->opt.dp == DP_ANY ? "--dp auto"
+		: NULL;
+	long long n = c->opt.dp > 0 ? c->opt.dp : 1;
+
+	if (!c->opt.cp && c->opt.cp_input)
+		fprintf(err, "ckc: --cp-dim %s=%lld: expected --cp C, the "
+		        "replicas that share positions; try: --cp 2\n",
+		        c->opt.cp_input, (long long)c->opt.cp_axis);
+	else if (c->opt.cp > 1 && other)
+		fprintf(err, "ckc: --cp and %s cannot be combined; leave out "
+		        "%s\n", other, other);
+	else if (c->opt.cp > 1 && n * c->opt.cp > GROUP_MAX)
+		fprintf(err, "ckc: --dp %lld --cp %lld: expected at most %d "
+		        "replicas, found %lld\n", n, (long long)c->opt.cp,
+		        GROUP_MAX, n * (long long)c->opt.cp);
+	else
+		return CLI_GO;
 	return 2;
 }
 
@@ -657,7 +699,9 @@ cli_parse(struct cli *c, int argc, char **argv, Arena *arena, FILE *out,
 		status = c->automatic || c->opt.batch_dim
 			? check_auto(c, err)
 			: check_zero(c, err);
-	if (c->opt.tp && !option_given(c, "dp"))
+	if (status == CLI_GO)
+		status = check_cp(c, err);
+	if (c->opt.tp && c->opt.cp < 2 && !option_given(c, "dp"))
 		c->opt.dp = DP_TRY;
 	return status == CLI_GO ? check_stages(c, err) : status;
 }

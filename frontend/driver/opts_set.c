@@ -377,6 +377,22 @@ set_dp(struct arg_parser *p, const char *arg, void *field)
 }
 
 bool
+set_cp_dim(struct arg_parser *p, const char *arg, void *field)
+{
+	struct cli *c = p->object;
+	const char *eq = strrchr(arg, '=');
+	uint64_t axis;
+
+	(void)field;
+	if (!eq || eq == arg || !number_whole(eq + 1, MAX_RANK - 1, &axis))
+		return reject_value(p, arg, "INPUT=AXIS, an input and one of "
+		                    "its dims, counted from 0");
+	c->opt.cp_input = arena_printf(p->arena, "%.*s", (int)(eq - arg), arg);
+	c->opt.cp_axis = (int64_t)axis;
+	return true;
+}
+
+bool
 set_zero(struct arg_parser *p, const char *arg, void *field)
 {
 	uint64_t stage;

@@ -23,7 +23,7 @@ SetOption add_dim_binding, add_shape, add_shard_constraint, add_train,
 	add_freeze, add_lora, set_budget, set_recompute;
 /* Lists and groups of fields of struct cli. */
 SetOption add_batchnorm, add_const, add_frozen_dtype, add_precision,
-	set_curve_svg, set_graph_budget;
+	set_cp_dim, set_curve_svg, set_graph_budget;
 /* A size with a unit, as int64_t bytes. */
 SetOption set_size;
 

@@ -124,6 +124,16 @@ sharding_stages(struct sharding_rule *c)
 	return true;
 }
 
+/* Between replicas with the same samples: dims that have no positions. */
+static bool
+position_rule(struct sharding_rule *c)
+{
+	const Placement *s = given_split(c);
+
+	c->at[1 - c->from] = *s;
+	return !shards_dim(s, placement_of_attr(c->n).axis);
+}
+
 /* Collectives change placements: sharding_infer knows how.  Those of replicas
  * do not care for them. */
 bool
@@ -133,8 +143,10 @@ sharding_comm(struct sharding_rule *c)
 
 	if (sharding_is_comm(c->n))
 		return false;
-	return attr_int_of(c->n->op, &a, "axis") ? replica_shard_rule(c)
-	     : sharding_ew(c);
+	if (!attr_int_of(c->n->op, &a, "axis"))
+		return sharding_ew(c);
+	return node_group(c->n) == GROUP_CONTEXT ? position_rule(c)
+	     : replica_shard_rule(c);
 }
 
 bool

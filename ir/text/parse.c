@@ -96,6 +96,12 @@ read_statement(struct parser *p)
 		return read_ranks(p, "replicas", &p->g->expert_group);
 	if (tok_word(p, "stage"))
 		return read_stage(p);
+	if (tok_word(p, "context")) {
+		if (!read_ranks(p, "replicas", &p->g->context))
+			return false;
+		p->g->zigzag = tok_word(p, "zigzag");
+		return true;
+	}
 	if (tok_word(p, "adds"))
 		return p->g->adds = true;
 	if (tok_word(p, "halves"))

@@ -43,8 +43,8 @@
  * by itself, `streams N` the random streams handed out, `ranks N` those of the
  * tensor-parallel group, `replicas N exactly` Graph.replicas and .exact,
  * `zero_group N` Graph.zero_group, `expert_group N` Graph.expert_group, `stage N
- * P K` Graph.stage, .stages and .slots, `adds` Graph.adds, `halves N`
- * Graph.halves.
+ * P K` Graph.stage, .stages and .slots, `context N zigzag` Graph.context, `adds`
+ * Graph.adds, `halves N` Graph.halves.
  *
  * Values are printed in the order of their ids, nodes in their own order, and
  * origins in the order in which nodes first mention them, so that equal
@@ -392,6 +392,9 @@ text_print(const Graph *g, FILE *out)
 	if (g->stages)
 		fprintf(out, "\tstage %lld %lld %lld\n", (long long)g->stage,
 		        (long long)g->stages, (long long)g->slots);
+	if (g->context)
+		fprintf(out, "\tcontext %lld%s\n", (long long)g->context,
+		        g->zigzag ? " zigzag" : "");
 	if (g->adds)
 		fputs("\tadds\n", out);
 	if (g->halves)

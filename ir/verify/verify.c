@@ -89,7 +89,7 @@ check_replica_group(struct verify *c, const Node *n)
 		bad(c, n, NULL, "is between replicas, but the graph does not "
 		    "declare their number");
 	if (group < 0 || group >= GROUP_COUNT
-	    || !(group == GROUP_REPLICAS || graph_group_size(c->g, group)))
+	    || (group != GROUP_REPLICAS && !graph_group_size(c->g, group)))
 		bad(c, n, NULL, "is between ranks of group %lld, which the "
 		    "graph does not declare", (long long)group);
 }
@@ -470,6 +470,7 @@ graph_verify(Graph *g, Diag *d)
 	check_phases(&c);
 	check_replica_groups(&c, "zero_group", g->zero_group);
 	check_replica_groups(&c, "expert_group", g->expert_group);
+	check_replica_groups(&c, "context", g->context);
 	if (!c.faults)
 		check_relations(&c);
 	if (!c.faults)

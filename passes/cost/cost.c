@@ -268,10 +268,21 @@ cost_expert_dw(const Graph *g, const Node *n)
 	                       n->attr.EXPERT_DW.sent != 0);
 }
 
-/* FLOPs of `count` products of size T x S x D per head, and S x T softmax. */
+/* The last replica's queries see most, unless each has as far from the end what
+ * it has from the beginning. */
+double
+causal_share(const Graph *g, int64_t context)
+{
+	double c = context > 1 && !g->zigzag ? (double)context : 1;
+
+	return (2 * c - 1) / (2 * c);
+}
+
+/* FLOPs of `count` products of size T x S x D per head, and S x T softmax;
+ * seen: the share of scores that is computed. */
 static struct work
 attention_work(const Graph *g, const Node *n, ValId q, ValId k, ValId v,
-               bool causal, int count_d, int count_e)
+               double seen, int count_d, int count_e)
 {
 	const Shape *qs = &g->val[q].shape, *ks = &g->val[k].shape;
 	double scores, d, e;
@@ -279,9 +290,7 @@ attention_work(const Graph *g, const Node *n, ValId q, ValId k, ValId v,
 	if (qs->rank != 4 || ks->rank != 4)
 		return (struct work){ 0, 0, node_traffic(g, n) };
 	scores = (double)qs->dim[0] * (double)qs->dim[1] * (double)qs->dim[2]
-		* (double)ks->dim[2];
-	if (causal)
-		scores /= 2;
+		* (double)ks->dim[2] * seen;
 	d = (double)qs->dim[3];
 	e = (double)g->val[v].shape.dim[3];
 	return (struct work){
@@ -293,16 +302,20 @@ attention_work(const Graph *g, const Node *n, ValId q, ValId k, ValId v,
 static struct work
 cost_attention(const Graph *g, const Node *n)
 {
-	return attention_work(g, n, n->in[0], n->in[1], n->in[2],
-	                      n->attr.ATTENTION.causal != 0, 1, 1);
+	double seen = n->attr.ATTENTION.causal
+		? causal_share(g, n->attr.ATTENTION.context) : 1;
+
+	return attention_work(g, n, n->in[0], n->in[1], n->in[2], seen, 1, 1);
 }
 
 /* Scores again, dp, dq, dk, dv. */
 static struct work
 cost_attention_grad(const Graph *g, const Node *n)
 {
-	return attention_work(g, n, n->in[1], n->in[2], n->in[3],
-	                      n->attr.ATTENTION_GRAD.causal != 0, 3, 2);
+	double seen = n->attr.ATTENTION_GRAD.causal
+		? causal_share(g, n->attr.ATTENTION_GRAD.context) : 1;
+
+	return attention_work(g, n, n->in[1], n->in[2], n->in[3], seen, 3, 2);
 }
 
 /* A tap is a multiplication and an addition.  Unfolded patches are written
@@ -407,6 +420,7 @@ group_ring(const Graph *g, int64_t group)
 	case GROUP_STAGES:
 		return (struct ring){ g->stages, ranks
 			* (g->replicas > 0 ? g->replicas : 1) };
+	case GROUP_CONTEXT: return (struct ring){ g->context, ranks };
 	default: return (struct ring){ 1, 1 };
 	}
 }

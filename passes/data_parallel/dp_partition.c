@@ -253,9 +253,10 @@ static bool
 check_declared(const Pass *p, const Graph *g)
 {
 	const struct options *o = p->opt;
+	int64_t replicas = g->context ? g->replicas / g->context : g->replicas;
 
 	if (o->dp <= 0 || !g->replicas
-	    || (o->dp == g->replicas
+	    || (o->dp == replicas
 	        && (!o->zero_group || o->zero_group == g->zero_group)
 	        && (o->ep < 2 || o->ep == o->dp || o->ep == g->expert_group)))
 		return true;

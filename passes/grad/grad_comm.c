@@ -13,6 +13,7 @@ emit_dual(struct grad *c, Op op)
 	Attr a;
 
 	placement_to_attr(&s, op, &a);
+	*attr_int_of(op, &a, "group") = node_group(&c->n);
 	return adj_op(c, op, 1, c->dy, &a);
 }
 

@@ -222,14 +222,15 @@ localise_attributes(struct apply *a, NodeId id, const struct strategy *w)
 	Node *n = &a->g->node[id];
 	const Placement *x = n->nin ? &w->at[0] : NULL;
 	const Shape *y = &a->g->val[n->out[0]].shape;
-	int64_t *group = attr_int_of(n->op, &n->attr, "group");
+	int64_t *all = attr_int_of(n->op, &n->attr, "whole_extent");
+	int64_t *group = all ? attr_int_of(n->op, &n->attr, "group") : NULL;
 	IntList *shape = attr_list_of(n->op, &n->attr, "shape");
 
 	if (shape)                      /* the result's */
 		*shape = shape_list(y);
 	/* several groups: channels are sharded by groups */
 	if (group && *group > 1 && x->kind == PLACEMENT_SHARD && x->axis == 1) {
-		*attr_int_of(n->op, &n->attr, "whole_extent") = *group;
+		*all = *group;
 		*group /= a->s->ranks;
 	}
 	switch (n->op) {

@@ -26,7 +26,7 @@ owner_alone(const struct world *w, bool parts, const struct ckr_tensor *t)
 {
 	struct sharding p;
 
-	if (t->batch && w->dp > 1)
+	if (t->batch && world_batches(w) > 1)
 		return false;
 	if (!tensor_is_sharded(t))
 		return !t->placement;

@@ -48,6 +48,7 @@ group_ranks(const struct ckr_library *lib, const struct ckr_comm *m)
 	return m->axis == CKR_STAGES ? lib->nstage
 	       : m->axis == CKR_TP ? lib->ranks
 	       : m->axis == CKR_DP ? lib->replicas
+	       : m->axis == CKR_CONTEXT ? lib->context
 	       : m->axis == CKR_SHARDS || m->axis == CKR_EXPERTS ? size
 	       : lib->replicas / size;
 }
@@ -64,7 +65,8 @@ is_group(const struct ckr_library *lib, const struct ckr_comm *m)
 		return lib->replicas
 		       && (m->kind == CKR_ALL_REDUCE
 		           || lib->replicas <= CKR_MAX_GROUP);
-	return m->axis < CKR_AXES && group_size(lib, m->axis);
+	return m->axis == CKR_CONTEXT ? lib->context
+	       : m->axis < CKR_AXES && group_size(lib, m->axis);
 }
 
 /* What runs as often: a count pass, the update, or the rest of a micro-batch.
@@ -420,18 +422,12 @@ formula_is_sane(const struct ckr_library *lib)
 	return n == (lib->nterm > 0);
 }
 
+/* Groups of so many, if there are any. */
 static bool
-groups_are_sane(const struct ckr_library *lib)
+divides_replicas(const struct ckr_library *lib, uint32_t group)
 {
-	uint32_t n = lib->replicas == CKR_ANY_REPLICAS ? 0 : lib->replicas;
-
-	for (int axis = CKR_SHARDS; axis < CKR_AXES; axis++) {
-		uint32_t size = group_size(lib, axis);
-
-		if (size && (!n || n % size))
-			return false;
-	}
-	return true;
+	return !group || (lib->replicas != CKR_ANY_REPLICAS && lib->replicas
+	                  && lib->replicas % group == 0);
 }
 
 /* The one that evaluates has no memory but that of the first. */
@@ -440,9 +436,10 @@ program_tables_are_sane(const struct ckr_library *lib)
 {
 	const struct ckr_program *p = lib->program;
 
-	if (!groups_are_sane(lib))
-		return false;
-	if (lib->nstage && !lib->stage)
+	if (!divides_replicas(lib, lib->zero_group)
+	    || !divides_replicas(lib, lib->expert_group)
+	    || !divides_replicas(lib, lib->context)
+	    || (lib->nstage && !lib->stage))
 		return false;
 	for (int i = 0; i < CKR_PROGRAMS; i++)
 		if ((i == 0 || p[i].ninstr) && !program_is_sane(lib, &p[i]))

@@ -36,7 +36,8 @@ static bool
 has_own_buffer(const struct comm_view *view, int axis)
 {
 	bool alone = view->mesh.tp == 1 && !view->mesh.zero_group
-		&& !view->mesh.expert_group && view->mesh.stages <= 1;
+		&& !view->mesh.expert_group && !view->mesh.context
+		&& view->mesh.stages <= 1;
 
 	return axis != CKR_TP && !alone && ranks_of_axis(view, axis).n > 1
 		&& has_axis(view, axis);

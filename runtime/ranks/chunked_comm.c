@@ -217,14 +217,15 @@ copy_chunk(struct chunked_comm *b, char *whole, char *buf, uint64_t pitch,
 	for (uint64_t i = b->run; i < p->nrun; i++) {
 		struct shard_run u = sharding_run(p, i);
 		uint64_t lo = u.local > b->at ? u.local : b->at;
-		uint64_t hi = min_u64(u.local + u.n, end), q = i % p->nshard;
+		uint64_t hi = min_u64(u.local + u.n, end);
+		uint64_t q = u.rank / p->replication;
 		char *w = whole + (u.whole + lo - u.local) * size;
 		char *z = buf + q * pitch + (lo - b->at) * size;
 
 		if (u.local >= end)
 			break;
 		/* runs of one place on all ranks stay together */
-		if (q == 0)
+		if (i % p->nshard == 0)
 			b->run = i;
 		if (lo < hi)
 			memcpy(to_whole ? w : z, to_whole ? z : w,
@@ -267,9 +268,9 @@ copy_local_shard(const struct chunked_comm *b)
 	bool grad = b->what->kind == CKR_LOCAL_SHARD_GRAD;
 
 	memset(b->y, 0, comm_nelem(b->ty) * size);
-	for (uint64_t i = b->rank / p->replication; i < p->nrun;
-	     i += p->nshard) {
-		struct shard_run u = sharding_run(p, i);
+	for (uint64_t i = 0; i < p->nrun / p->nshard; i++) {
+		struct shard_run u = sharding_run(p, sharding_run_of(
+			p, i, b->rank / p->replication));
 
 		memcpy(b->y + (grad ? u.whole : u.local) * size,
 		       b->x + (grad ? u.local : u.whole) * size, u.n * size);

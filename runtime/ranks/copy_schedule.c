@@ -73,12 +73,13 @@ static bool
 copy_shard(struct copy_list *list, const struct sharding *p, uint64_t q,
            uint64_t at, uint64_t size, bool to_whole)
 {
-	uint64_t per = p->nshard, outer = per * p->nsegment;
+	uint64_t outer = p->nshard * p->nsegment;
 
 	for (uint64_t k = 0; k < p->nsegment; k++) {
 		uint32_t last = UINT32_MAX;
 
-		for (uint64_t i = k * per + q; i < p->nrun; i += outer) {
+		for (uint64_t i = sharding_run_of(p, k, q); i < p->nrun;
+		     i += outer) {
 			struct shard_run u = sharding_run(p, i);
 			uint64_t w = u.whole * size, z = at + u.local * size;
 

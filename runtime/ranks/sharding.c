@@ -30,6 +30,7 @@ sharding_of(struct sharding *p, const struct ckr_placement *s, uint32_t ranks,
 		return false;
 	p->replication = s->replication;
 	p->nsegment = s->nsegment;
+	p->mirror = s->mirror;
 	p->nshard = ranks / s->replication;
 	for (int i = 0; i < rank; i++)
 		if ((i < s->first_axis && !multiply_count(&p->outer, dim[i]))
@@ -93,6 +94,14 @@ in_shard(const struct sharding *p, struct shard_run u, uint32_t replica)
 	return u;
 }
 
+uint64_t
+sharding_run_of(const struct sharding *p, uint64_t i, uint64_t shard)
+{
+	if (p->mirror && i % p->nsegment % 2)
+		shard = p->nshard - 1 - shard;
+	return i * p->nshard + shard;
+}
+
 static struct shard_run
 rank_run(const struct sharding *p, uint64_t i)
 {
@@ -109,7 +118,9 @@ rank_run(const struct sharding *p, uint64_t i)
 	size = size < extent - from ? size : extent - from;
 	return (struct shard_run){ (whole + from) * p->inner, local * p->inner,
 		                   size * p->inner,
-		                   (uint32_t)q * p->replication, 0 };
+		                   (uint32_t)(sharding_run_of(p, seg, q)
+		                              % p->nshard) * p->replication,
+		                   0 };
 }
 
 struct shard_run

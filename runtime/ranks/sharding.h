@@ -11,6 +11,8 @@
 struct sharding {
 	uint32_t replication;           /* ranks that hold the same shard */
 	uint32_t nsegment;
+	bool mirror;                    /* every second segment is shared out
+	                                 * from its end on */
 	uint64_t nshard;                /* shards of a segment */
 	uint64_t outer, inner;          /* elements before and after the sharded
 	                                 * dims */
@@ -61,6 +63,9 @@ bool sharding_of_tensor(struct sharding *, const struct ckr_tensor *,
 /* Run i.  The runs 0 .. nrun - 1 cover the whole tensor in order, without
  * gaps. */
 struct shard_run sharding_run(const struct sharding *, uint64_t i);
+/* Which of the `nshard` runs i * nshard .. is that of a shard; runs before them
+ * are of i segments. */
+uint64_t sharding_run_of(const struct sharding *, uint64_t i, uint64_t shard);
 /* Go on to what the next two runs have in common, from an overlap of zeros on;
  * false: there is no more. */
 bool sharding_next_overlap(const struct sharding *from,

@@ -72,10 +72,13 @@ is_in_stage(const struct comm_view *view, uint32_t r, uint32_t stage)
 static inline bool
 has_axis(const struct comm_view *view, int axis)
 {
-	return axis < CKR_SHARDS
-	       || (axis == CKR_STAGES ? view->mesh.stages > 1
-	           : axis < CKR_EXPERTS ? view->mesh.zero_group
-	           : view->mesh.expert_group);
+	switch (axis) {
+	case CKR_TP: case CKR_DP: return true;
+	case CKR_SHARDS: case CKR_COPIES: return view->mesh.zero_group;
+	case CKR_STAGES: return view->mesh.stages > 1;
+	case CKR_CONTEXT: return view->mesh.context;
+	default: return view->mesh.expert_group;
+	}
 }
 
 struct transfers;

@@ -27,7 +27,7 @@
  * world rank = (stage * dp + replica) * tp + rank; but for COMM_STAGES. */
 enum comm_group {
 	COMM_ALL, COMM_TP, COMM_DP, COMM_SHARDS, COMM_COPIES, COMM_EXPERTS,
-	COMM_EXPERT_COPIES, COMM_STAGES, COMM_GROUPS
+	COMM_EXPERT_COPIES, COMM_STAGES, COMM_CONTEXT, COMM_GROUPS
 };
 
 static inline enum comm_group
@@ -42,6 +42,8 @@ struct comm_mesh {
 	uint32_t zero_group;            /* replicas of a zero group; 0: all */
 	uint32_t expert_group;          /* likewise */
 	uint32_t stages;                /* of a pipeline; 0: there is none */
+	uint32_t context;               /* replicas with the same samples; 0:
+	                                 * each has its own */
 };
 
 /* The ranks of a group: first + k * by, 0 <= k < n. */
@@ -58,6 +60,7 @@ comm_ranks_of(const struct comm_mesh *m, enum comm_group g, uint32_t rank)
 	uint32_t size = some ? some : dp;
 	uint32_t stage = rank / (tp * dp) * tp * dp, r = stage + rank % tp;
 	uint32_t stages = m->stages ? m->stages : 1;
+	uint32_t context = m->context ? m->context : 1;
 
 	switch (g) {
 	case COMM_TP:
@@ -72,6 +75,9 @@ comm_ranks_of(const struct comm_mesh *m, enum comm_group g, uint32_t rank)
 			                    dp / size };
 	case COMM_STAGES:
 		return (struct comm_ranks){ rank % (tp * dp), tp * dp, stages };
+	case COMM_CONTEXT:
+		return (struct comm_ranks){ r + replica / context * context
+			                    * tp, tp, context };
 	default:
 		return (struct comm_ranks){ 0, 1, tp * dp * stages };
 	}

@@ -33,7 +33,8 @@ find_batch_runs(struct gather *f, const struct ckr_tensor *whole)
 		.first_axis = (uint8_t)axis, .nsegment = 1, .replication = 1,
 		.segment = { (uint64_t)whole->dim[axis] } };
 
-	sharding_of(&f->batch, &s, f->w->dp, whole->rank, whole->dim);
+	sharding_of(&f->batch, &s, world_batches(f->w), whole->rank,
+	            whole->dim);
 }
 
 /* The ranks of a replica, or all of them. */
@@ -213,6 +214,7 @@ gather_next(struct gather *f, uint64_t at, uint64_t n, char *out)
 		return gather_from_replica(f, first, at, n, out);
 	for (uint64_t i = 0; i < f->batch.nrun; i++) {
 		struct shard_run u = sharding_run(&f->batch, i);
+		uint32_t of = u.rank * (w->dp / world_batches(w)); /* replica */
 		uint64_t lo, k = shard_run_part(&u, at, n, &lo);
 		uint64_t from = u.local + lo - u.whole;
 		char *to = out + (lo - at) * size;
@@ -222,14 +224,14 @@ gather_next(struct gather *f, uint64_t at, uint64_t n, char *out)
 		if (!w->team) {
 			/* its runs begin anew */
 			f->run = 0;
-			CKR_TRY(gather_from_replica(f, first + u.rank * w->tp,
+			CKR_TRY(gather_from_replica(f, first + of * w->tp,
 			                            from, k, to));
 			continue;
 		}
-		if (u.rank == world_replica(w, 0)
+		if (of == world_replica(w, 0)
 		    && world_has_stage(w, f->t->stage))
 			CKR_TRY(gather_from_replica(f, 0, from, k, to));
-		CKR_TRY(pg_broadcast(w->team, (f->t->stage * w->dp + u.rank)
+		CKR_TRY(pg_broadcast(w->team, (f->t->stage * w->dp + of)
 		                     * w->tp, to, (int)(k * size),
 		                     &f->group.task, w->err));
 	}

@@ -87,18 +87,19 @@ world_need_inputs(struct world *w, bool labels)
 
 /* ---- to the ranks ---- */
 
-/* The batch of replica q, from the whole of all replicas. */
+/* The batch of local rank r, from the whole of all replicas. */
 static void
-copy_batch(const struct world *w, const struct ckr_tensor *t, uint32_t q,
+copy_batch(const struct world *w, const struct ckr_tensor *t, uint32_t r,
            const char *all, char *one)
 {
+	uint32_t n = world_batches(w), q = world_replica(w, r) / (w->dp / n);
 	struct ckr_tensor of = whole_of_replica(t);
 	uint64_t outer = 1, run = tensor_elem_bytes(t);
 
 	for (int i = 0; i < of.rank; i++)
 		*(i < t->batch - 1 ? &outer : &run) *= (uint64_t)of.dim[i];
 	for (uint64_t o = 0; o < outer; o++)
-		memcpy(one + o * run, all + (o * w->dp + q) * run, run);
+		memcpy(one + o * run, all + (o * n + q) * run, run);
 }
 
 /* An input to where local rank r reads it. */
@@ -112,13 +113,13 @@ scatter_input(struct world *w, const struct ckr_tensor *t, uint32_t r,
 	if (!whole_has_batches(w, t))
 		return world_push(w, t, at, all);
 	if (w->device->addressable) {
-		copy_batch(w, t, world_replica(w, r), all, at);
+		copy_batch(w, t, r, all, at);
 		return CKR_OK;
 	}
 	one = malloc(whole_of_replica(t).nbytes + 1);
 	if (!one)
 		return err_no_memory(w->err);
-	copy_batch(w, t, world_replica(w, r), all, one);
+	copy_batch(w, t, r, all, one);
 	s = world_push(w, t, at, one);
 	w->device->call->sync(w->device);
 	free(one);

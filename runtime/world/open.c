@@ -61,6 +61,12 @@ choose_ranks(struct world *w, const char *so, uint32_t ranks)
 		return refuse_ranks(w, so, ranks, each);
 	if (ranks && !fixed)
 		dp = ranks / each;
+	if (ranks && fixed && ranks != each * dp && lib->context)
+		return err_set(w->err, CKR_EARG, "%s: compiled for %u "
+		               "replicas of %u ranks each: expected %u ranks, "
+		               "found %u; compile it with a --dp and --cp "
+		               "whose product is %u", so, dp, each, each * dp,
+		               ranks, ranks / each);
 	if (ranks && fixed && ranks != each * dp)
 		return err_set(w->err, CKR_EARG, "%s: compiled for %u "
 		               "replicas of %u ranks each: expected %u ranks, "

@@ -32,7 +32,7 @@ whole_of_replica(const struct ckr_tensor *t)
 bool
 whole_has_batches(const struct world *w, const struct ckr_tensor *t)
 {
-	return t->batch > 0 && w->dp > 1;
+	return t->batch > 0 && world_batches(w) > 1;
 }
 
 struct ckr_tensor
@@ -42,7 +42,7 @@ world_whole(const struct world *w, const struct ckr_tensor *t)
 
 	if (!whole_has_batches(w, t))
 		return of;
-	of.dim[t->batch - 1] *= w->dp;
+	of.dim[t->batch - 1] *= world_batches(w);
 	of.batch = 0;
 	return whole_of_replica(&of);
 }

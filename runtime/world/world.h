@@ -116,7 +116,16 @@ static inline struct comm_mesh
 world_mesh(const struct world *w)
 {
 	return (struct comm_mesh){ w->tp, w->dp, w->lib->zero_group,
-		                   w->lib->expert_group, w->stages };
+		                   w->lib->expert_group, w->stages,
+		                   w->lib->context };
+}
+
+/* Replicas that have samples of their own: several may have the same ones, of
+ * which each computes a part of the positions. */
+static inline uint32_t
+world_batches(const struct world *w)
+{
+	return w->dp / (w->lib->context ? w->lib->context : 1);
 }
 
 /* ---- open.c: in this order; what fails on one process fails on all ---- */

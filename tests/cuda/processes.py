@@ -42,6 +42,7 @@ RUNS = (
     (4, ("--tp", 2, "--dp", "auto")),
     (4, ("--tp", 2, "--dp", 2, "--zero", 3, "--grad-accum", 2)),
     (4, ("--dp", 4, "--zero", 3, "--zero-group", 2)),
+    (4, ("--cp", 2, "--dp", 2, "--zero", 2)),
 )
 # Heads that ranks share; experts that replicas do.
 SHARED = (
@@ -82,11 +83,9 @@ class Gpus(processes.Processes):
         return "--inputs", path
 
     def compared(self, model, n, flags, late=True):
-        replicas = (
-            n // (flags[flags.index("--tp") + 1] if "--tp" in flags else 1)
-            if "--dp" in flags
-            else 1
-        )
+        replicas = n if "--dp" in flags else 1
+        for name in ("--tp", "--cp") if "--dp" in flags else ():
+            replicas //= flags[flags.index(name) + 1] if name in flags else 1
         what, inputs = f"{model} {flags}", self.inputs(model, replicas)
         so = self.compile("run", *flags, model=model)
         more = "--steps", 2

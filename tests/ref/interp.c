@@ -437,7 +437,7 @@ run_random(struct call *c)
 
 	for (int64_t i = 0; i < c->out[0].n; i++) {
 		uint32_t w = interp_philox(c->env, (uint32_t)a->RANDOM.stream,
-		                           interp_draw(c, 0, i));
+		                           interp_draw(c, OP_RANDOM, a, 0, i));
 		double u = (w >> (32 - bits)) / ldexp(1, bits);
 
 		if (a->RANDOM.kind == 1)
@@ -636,7 +636,7 @@ run_ew(struct call *c)
 			a[k] = c->in[k].x[interp_bcast(&c->in[k].s, &y->s,
 			                               idx)];
 		y->x[i] = scalar(c->env, c->n->op, c->a, y->dt, a,
-		                 interp_draw(c, 0, i));
+		                 interp_draw(c, c->n->op, c->a, 0, i));
 	}
 	return true;
 }
@@ -673,7 +673,8 @@ run_loop(struct call *c)
 			}
 			r[m] = fit(c->env, u->dt,
 			           scalar(c->env, u->op, &u->attr, u->dt, a,
-			                  interp_draw(c, like, i)));
+			                  interp_draw(c, u->op, &u->attr,
+			                              like, i)));
 		}
 		for (int k = 0; k < c->nout; k++)
 			if (c->out[k].x != NULL)

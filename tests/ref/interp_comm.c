@@ -3,6 +3,7 @@
  */
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "tests/ref/interp_int.h"
 
@@ -32,11 +33,14 @@ interp_whole_shape(const Placement *s, const Shape *local)
 static int64_t
 place_of(const Placement *s, int64_t ranks, int64_t rank, int64_t at)
 {
-	int64_t pieces = ranks / s->replication, mine = rank / s->replication;
-	int64_t start = 0;
+	int64_t pieces = ranks / s->replication, start = 0;
 
 	for (int i = 0; i < s->nsegment; i++) {
 		int64_t extent = (s->segment[i] + pieces - 1) / pieces;
+		int64_t mine = rank / s->replication;
+
+		if (s->mirror && i % 2 == 1)
+			mine = pieces - 1 - mine;
 
 		if (at < extent) {
 			at += mine * extent;
@@ -63,11 +67,41 @@ interp_whole(const struct interp *it, const Placement *s, const Shape *local,
 	                     + i % inner;
 }
 
-uint64_t
-interp_draw(const struct call *c, int out, int64_t i)
+/* Where element i of one of several that have `run` elements in turn is in all
+ * of them. */
+static int64_t
+spread(int64_t i, int64_t run, int64_t one, int64_t all)
 {
-	return (uint64_t)interp_whole(c->it, &c->g->val[c->n->out[out]].placement,
-	                              &c->out[out].s, i);
+	return (i / run * all + one) * run + i % run;
+}
+
+uint64_t
+interp_draw(const struct call *c, Op op, const Attr *attr, int out, int64_t i)
+{
+	Attr a = *attr;
+	const int64_t *batch = attr_int_of(op, &a, "batch_segments");
+	const int64_t *pos = attr_int_of(op, &a, "position_segments");
+	const Placement *s = &c->g->val[c->n->out[out]].placement;
+	Shape whole = interp_whole_shape(s, &c->out[out].s);
+	int64_t n = interp_nelem(&whole), context = c->g->context;
+	int64_t replicas = c->it->replicas, replica = c->it->replica;
+
+	i = interp_whole(c->it, s, &c->out[out].s, i);
+	if (context && pos && *pos) {
+		int64_t part = replica % context;
+
+		if (c->g->zigzag && i / (n / *pos) % 2 == 1)
+			part = context - 1 - part;
+		i = spread(i, n / *pos, part, context);
+		n *= context;
+	}
+	if (context) {
+		replicas /= context;
+		replica /= context;
+	}
+	if (batch && *batch && c->it->world)
+		i = spread(i, n / *batch, replica, replicas);
+	return (uint64_t)i;
 }
 
 int64_t
@@ -130,6 +164,8 @@ in_group(const struct interp *it, int64_t group, int r)
 		return r / n == it->replica / n;
 	case GROUP_COPIES: case GROUP_EXPERT_COPIES:
 		return r % n == it->replica % n;
+	case GROUP_CONTEXT:
+		return r / it->g->context == it->replica / it->g->context;
 	default:
 		return true;
 	}
@@ -237,10 +273,11 @@ cut_of(const struct call *c)
 {
 	const Attr *a = c->a;
 	Placement s = { PLACEMENT_SHARD, (int)a->OWN.axis, (int)a->OWN.first_axis,
-		a->OWN.segment.n, a->OWN.replication, { 0 } };
+		a->OWN.segment.n, a->OWN.replication, { 0 }, false };
 
 	for (int i = 0; i < s.nsegment; i++)
 		s.segment[i] = a->OWN.segment.v[i];
+	s.mirror = a->OWN.mirror != 0;
 	return held_cut(c, &s);
 }
 
@@ -250,7 +287,7 @@ cut_to(const struct call *c)
 	const Attr *a = c->a;
 	Placement s = { PLACEMENT_SHARD, (int)a->ALL_TO_ALL.to_axis,
 		(int)a->ALL_TO_ALL.to_first_axis, a->ALL_TO_ALL.to_segment.n,
-		a->ALL_TO_ALL.to_replication, { 0 } };
+		a->ALL_TO_ALL.to_replication, { 0 }, false };
 
 	for (int i = 0; i < s.nsegment; i++)
 		s.segment[i] = a->ALL_TO_ALL.to_segment.v[i];
@@ -260,7 +297,8 @@ cut_to(const struct call *c)
 static bool
 ranks_missing(struct call *c)
 {
-	if (c->it->ranks == (c->g->ranks > 0 ? c->g->ranks : 1))
+	if (node_group(c->n) == GROUP_CONTEXT
+	    || c->it->ranks == (c->g->ranks > 0 ? c->g->ranks : 1))
 		return false;
 	interp_fail(c, "a graph of %lld ranks is run by %d",
 	            (long long)c->g->ranks, c->it->ranks);
@@ -308,6 +346,34 @@ interp_all_reduce(struct call *c)
 	return true;
 }
 
+/* Replicas with the same samples, as ranks of a group.  Returns whether the
+ * node is between these; *ok: how it went. */
+static bool
+run_in_context(struct call *c, InterpFn *run, bool *ok)
+{
+	struct interp *it = c->it, *one, *group[GROUP_MAX];
+	int n = (int)it->g->context, mine;
+
+	if (node_group(c->n) != GROUP_CONTEXT)
+		return false;
+	mine = it->replica % n;
+	one = interp_need(calloc((size_t)n, sizeof *one));
+	for (int k = 0; k < n; k++) {
+		group[k] = &one[k];
+		one[k] = *it->world[(it->replica - mine + k) * it->ranks
+		                    + it->rank];
+		one[k].group = group;
+		one[k].ranks = n;
+		one[k].rank = k;
+	}
+	c->it = &one[mine];
+	*ok = run(c);
+	c->it = it;
+	memcpy(it->error, one[mine].error, sizeof it->error);
+	free(one);
+	return true;
+}
+
 static bool
 join_operand(struct call *c, const Placement *s, double *whole)
 {
@@ -315,8 +381,8 @@ join_operand(struct call *c, const Placement *s, double *whole)
 		|| interp_fail(c, "ranks that share a piece differ in it");
 }
 
-bool
-interp_all_gather(struct call *c)
+static bool
+run_all_gather(struct call *c)
 {
 	Placement s = cut_of(c);
 
@@ -324,7 +390,15 @@ interp_all_gather(struct call *c)
 }
 
 bool
-interp_reduce_scatter(struct call *c)
+interp_all_gather(struct call *c)
+{
+	bool ok;
+
+	return run_in_context(c, run_all_gather, &ok) ? ok : run_all_gather(c);
+}
+
+static bool
+run_reduce_scatter(struct call *c)
 {
 	Placement s = cut_of(c);
 
@@ -336,6 +410,14 @@ interp_reduce_scatter(struct call *c)
 		c->out[0].x[i] = from < 0 ? 0 : sum_of_ranks(c, from);
 	}
 	return true;
+}
+
+bool
+interp_reduce_scatter(struct call *c)
+{
+	bool ok;
+
+	return run_in_context(c, run_reduce_scatter, &ok) ? ok : run_reduce_scatter(c);
 }
 
 static void
@@ -363,8 +445,8 @@ interp_all_to_all(struct call *c)
 	return ok;
 }
 
-bool
-interp_own(struct call *c)
+static bool
+run_own(struct call *c)
 {
 	Placement s = cut_of(c);
 
@@ -375,7 +457,15 @@ interp_own(struct call *c)
 }
 
 bool
-interp_own_grad(struct call *c)
+interp_own(struct call *c)
+{
+	bool ok;
+
+	return run_in_context(c, run_own, &ok) ? ok : run_own(c);
+}
+
+static bool
+run_own_grad(struct call *c)
 {
 	Placement s = cut_of(c);
 
@@ -390,4 +480,12 @@ interp_own_grad(struct call *c)
 			c->out[0].x[to] = c->in[0].x[i];
 	}
 	return true;
+}
+
+bool
+interp_own_grad(struct call *c)
+{
+	bool ok;
+
+	return run_in_context(c, run_own_grad, &ok) ? ok : run_own_grad(c);
 }

@@ -129,8 +129,9 @@ Shape interp_whole_shape(const Placement *, const Shape *local);
 /* Which element of the whole this rank's element i is; -1: padding. */
 int64_t interp_whole(const struct interp *, const Placement *, const Shape *local,
                      int64_t i);
-/* The same of an output: random numbers go by it. */
-uint64_t interp_draw(const struct call *, int out, int64_t i);
+/* The same of an output, among all replicas: an op's random numbers go by
+ * it. */
+uint64_t interp_draw(const struct call *, Op, const Attr *, int out, int64_t i);
 /* Which piece of what is cut as v is this rank has; of v not cut: its own. */
 int64_t interp_piece(const struct call *, ValId v);
 /* The whole of v from the pieces of all ranks, cut as s says; false if ranks

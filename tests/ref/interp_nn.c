@@ -786,6 +786,10 @@ struct heads {
 	const struct ten *q, *k, *v, *mask;
 	double scale, ratio;
 	int64_t causal, stream;
+	int64_t context;                        /* replicas that share queries */
+	int64_t part;                           /* which of them this one is */
+	bool zigzag;
+	int64_t batch;                          /* which batch of all it has */
 	const struct interp *it;
 	const Placement *placement;             /* of o, whose first dims are rows */
 };
@@ -805,9 +809,27 @@ heads_of(const struct call *c, const struct ten *q, const struct ten *k,
 		grad ? a->ATTENTION_GRAD.ratio : a->ATTENTION.ratio,
 		grad ? a->ATTENTION_GRAD.causal : a->ATTENTION.causal,
 		grad ? a->ATTENTION_GRAD.stream : a->ATTENTION.stream,
+		grad ? a->ATTENTION_GRAD.context : a->ATTENTION.context, 0, c->g->zigzag, 0,
 		c->it, &c->g->val[grad ? c->n->in[4] : c->n->out[0]].placement };
 
+	m.context = m.context > 0 ? m.context : 1;
+	m.part = c->it->replica % m.context;
+	if (grad ? a->ATTENTION_GRAD.batch_segments
+	    : a->ATTENTION.batch_segments)
+		m.batch = c->it->replica / m.context;
 	return m;
+}
+
+/* Which of the queries of all replicas query i of this one is. */
+static int64_t
+query_of_all(const struct heads *m, int64_t i)
+{
+	int64_t half = m->t / 2;
+
+	if (!m->zigzag || m->context == 1)
+		return m->part * m->t + i;
+	return i < half ? m->part * half + i
+	                : (2 * m->context - 1 - m->part) * half + i - half;
 }
 
 /* Masked scores of query (b, h, i) into s; returns their log-sum-exp. */
@@ -835,7 +857,8 @@ scores(const struct heads *m, int64_t b, int64_t h, int64_t i, double *s)
 			else if (x == 0)
 				s[j] = -INFINITY;
 		}
-		if (m->causal && j > i + m->s - m->t)
+		if (m->causal && j > query_of_all(m, i) + m->s
+		                 - m->t * m->context)
 			s[j] = -INFINITY;
 	}
 	return log_sum_exp(s, m->s, 1);
@@ -853,8 +876,12 @@ score_index(const struct heads *m, int64_t row, int64_t j)
 {
 	Shape rows = { 3, { m->b, m->h, m->t } };
 
-	if (m->placement->axis < 3)
+	if (m->placement->axis < 3) {
 		row = interp_whole(m->it, m->placement, &rows, row);
+		rows = interp_whole_shape(m->placement, &rows);
+	}
+	row += m->batch * interp_nelem(&rows);
+	row = row / m->t * m->context * m->t + query_of_all(m, row % m->t);
 	return (uint64_t)(row * m->s + j);
 }
 

@@ -65,6 +65,8 @@ place(struct example *x, uint64_t i)
 	size = (s->segment[k] + x->ranks / s->replication - 1)
 	       / (x->ranks / s->replication);
 	x->piece[i] = (uint32_t)(m / size);
+	if (s->mirror && k % 2)
+		x->piece[i] = x->ranks / s->replication - 1 - x->piece[i];
 	x->at[i] = (i / inner / cut * (uint64_t)x->local[s->axis] + before
 	            + m % size) * inner + i % inner;
 }
@@ -84,6 +86,7 @@ example(struct example *x, uint32_t ranks)
 		s->replication = 1 + chance(ranks);
 	while (ranks % s->replication);
 	s->nsegment = s->first_axis == s->axis ? (uint8_t)(1 + chance(3)) : 1;
+	s->mirror = s->nsegment > 1 && chance(2);
 	for (int k = 0; k < s->nsegment; k++) {
 		s->segment[k] = s->nsegment > 1
 			? (1 + chance(2)) * (ranks / s->replication)
@@ -269,6 +272,7 @@ test_all_to_all(void **unused)
 		y.split.axis = y.split.first_axis = (uint8_t)chance(
 			(uint32_t)x.rank);
 		y.split.nsegment = y.split.replication = 1;
+		y.split.mirror = 0;
 		y.split.segment[0] = (uint64_t)x.whole[y.split.axis];
 		memcpy(y.local, y.whole, sizeof(y.local));
 		y.local[y.split.axis] = (x.whole[y.split.axis] + x.ranks - 1)

@@ -20,6 +20,10 @@ struct ckr_attention {
 	/* of a piece of the batch or the heads: heads of the whole, 0 if it is
 	 * the whole, and how many (image, head) come before */
 	int64_t all, first;
+	/* Query i of this replica is query i + before[i >= stretch] of the
+	 * `all_queries` that replicas with these samples have together; causal:
+	 * query n of these sees keys j <= n + shift. */
+	int64_t shift, all_queries, stretch, before[2];
 	int type;               /* of q, k, v, o and their gradients */
 };
 

@@ -95,8 +95,17 @@ struct ckr_key_head {
 	float *room;                            /* behind it */
 };
 
-/* first 1: the first block of this key head, which sets dk and dv; it must
- * see all keys. */
+/* Rows of keys that no query sees. */
+static inline void
+ckr_head_clear(struct ckr_head h, int64_t from, int64_t to, int64_t dim)
+{
+	for (int64_t j = from; j < to; j++)
+		memset((float *)h.p + j * h.ld, 0,
+		       (size_t)dim * sizeof(float));
+}
+
+/* first 1: the first block of this key head, which sets dk and dv; no other one
+ * sees more keys. */
 static inline void
 ckr_attention_grad_block(const struct ckr_attention *a,
                          const struct ckr_attention_grad *p,
@@ -152,6 +161,10 @@ ckr_attention_grad_block(const struct ckr_attention *a,
 			                 dph, kv.k, 0.0f, dq, env);
 		ckr_head_write(p->dq, a->type, to, a->dq[2], rows, a->dim, dq);
 	}
+	if (p->dk && first)
+		ckr_head_clear(kv.dk, ncol, a->keys, a->dim);
+	if (p->dv && first)
+		ckr_head_clear(kv.dv, ncol, a->keys, a->vdim);
 	if (p->dk && ncol > 0)
 		ckr_head_product(1, 0, ncol, a->dim, rows, a->scale, dph, q,
 		                 beta, kv.dk, env);

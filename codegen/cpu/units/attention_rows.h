@@ -84,11 +84,18 @@ ckr_head_product(int ta, int tb, int64_t m, int64_t n, int64_t k, float alpha,
 	            y.p, y.ld, env);
 }
 
+/* Which of all queries this replica's query i is. */
+static inline int64_t
+ckr_query(const struct ckr_attention *a, int64_t i)
+{
+	return i + a->before[i >= a->stretch];
+}
+
 /* Keys that query i sees. */
 static inline int64_t
 ckr_visible(const struct ckr_attention *a, int64_t i)
 {
-	int64_t n = a->causal ? i + 1 + a->keys - a->queries : a->keys;
+	int64_t n = a->causal ? ckr_query(a, i) + 1 + a->shift : a->keys;
 
 	return n < 0 ? 0 : n > a->keys ? a->keys : n;
 }
@@ -140,7 +147,7 @@ ckr_score_index(const struct ckr_attention *a, int64_t b, int64_t h,
 {
 	int64_t at = b * (a->all ? a->all : a->heads) + h + a->first;
 
-	return (uint64_t)((at * a->queries + i) * a->keys);
+	return (uint64_t)((at * a->all_queries + ckr_query(a, i)) * a->keys);
 }
 
 static inline void

@@ -31,6 +31,10 @@ struct ckr_attention {
 	/* of a piece of the batch or the heads: heads of the whole, 0 if it is
 	 * the whole, and how many (image, head) come before */
 	int64_t all, first;
+	/* Query i of this replica is query i + before[i >= stretch] of the
+	 * `all_queries` that replicas with these samples have together; causal:
+	 * query n of these sees keys j <= n + shift. */
+	int64_t shift, all_queries, stretch, before[2];
 	int type;               /* of q, k, v, o and their gradients */
 	int64_t d_o[3], o[3], dq[3], dk[3], dv[3];
 };
@@ -43,11 +47,18 @@ struct ckr_attention_grad {
 	int64_t start[3];                       /* where in these it begins */
 };
 
+/* Which of all queries this replica's query i is. */
+CKR_DEVICE int64_t
+ckr_query(const struct ckr_attention &a, int64_t i)
+{
+	return i + a.before[i >= a.stretch];
+}
+
 /* Keys that query i sees. */
 CKR_DEVICE int64_t
 ckr_visible(const struct ckr_attention &a, int64_t i)
 {
-	int64_t n = a.causal ? i + 1 + a.keys - a.queries : a.keys;
+	int64_t n = a.causal ? ckr_query(a, i) + 1 + a.shift : a.keys;
 
 	return n < 0 ? 0 : n > a.keys ? a.keys : n;
 }
@@ -56,8 +67,12 @@ ckr_visible(const struct ckr_attention &a, int64_t i)
 CKR_DEVICE int64_t
 ckr_first_query(const struct ckr_attention &a, int64_t j)
 {
-	int64_t i = a.causal ? j - a.keys + a.queries : 0;
+	int64_t n = a.causal ? j - a.shift : 0, i = n - a.before[0];
 
+	if (i >= a.stretch) {
+		i = n - a.before[1];
+		return i < a.stretch ? a.stretch : i;
+	}
 	return i < 0 ? 0 : i;
 }
 
@@ -128,7 +143,8 @@ struct ckr_scores {
 				by[n] = 1.0f;
 			return;
 		}
-		ckr_draw<N>(w, (uint64_t)((at * a.queries + i) * a.keys + j),
+		ckr_draw<N>(w, (uint64_t)((at * a.all_queries + ckr_query(a, i))
+		                         * a.keys + j),
 		            a.stream, env);
 #pragma unroll
 		for (int n = 0; n < N; n++)
