@@ -107,7 +107,7 @@ struct planned {
 	struct alternative *alternative;
 	struct pareto_front *pareto_front; /* time against budget; NULL: not
 	                                    * wanted */
-	const uint8_t *drop;            /* by storage of the planner: 1: dropped;
+	const uint8_t *drop;            /* by storage of the planner: dropped;
 	                                 * NULL: the plan is no set */
 	int32_t ndrop;
 	bool like;                      /* an equal graph's set was offered */
