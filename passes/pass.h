@@ -47,6 +47,8 @@ typedef struct Pass {
 	void (*notes)(const void *noted, FILE *);
 	const void *noted;
 	struct variant variant;
+	const struct planned *like;     /* plan of an equal graph: its set is
+	                                 * taken if it fits; NULL: none */
 	bool no_overlap;                /* transfers end where they begin */
 	const Graph *training;          /* the graph whose parameters this one
 	                                 * evaluates with, as they lie there;

@@ -107,6 +107,10 @@ struct planned {
 	struct alternative *alternative;
 	struct pareto_front *pareto_front; /* time against budget; NULL: not
 	                                    * wanted */
+	const uint8_t *drop;            /* by storage of the planner: dropped;
+	                                 * NULL: the plan is no set */
+	int32_t ndrop;
+	bool like;                      /* an equal graph's set was offered */
 	struct pipeline *pipeline;      /* --pp: the stages; NULL: one step runs
 	                                 * the graph */
 };

@@ -222,6 +222,23 @@ state_bound(Pass *p, const struct plan_source *s,
 	p->planned.bound_class = bound.class;
 }
 
+/* Take the set that was chosen for an equal graph, if it fits here. */
+static bool
+takes_like(Pass *p, struct plan_source *s, struct known_plan *plan)
+{
+	const struct planned *like = p->like;
+	int32_t n = s->w->r->nstore;
+
+	if (!like || !like->drop || like->ndrop != n)
+		return false;
+	memcpy(plan->drop, like->drop, (size_t)n);
+	known_eval(s->w, plan);
+	if (peak_of(s->w) <= p->planned.budget)
+		return true;
+	remat_keep_all(s->w->r, s->constraint, plan->drop);
+	return false;
+}
+
 /* The plan for the budget, of recomputation alone or with values that are
  * rounded or offloaded. */
 static bool
@@ -242,6 +259,8 @@ choose_auto(Pass *p, struct plan_source *s, struct known_plan *plan,
 			             &p->opt->offload_values },
 			.sec = r->base_sec };
 	if (p->planned.budget < 0 || (!named && fits_as_it_is(p, s, plan)))
+		return true;
+	if (takes_like(p, s, plan))
 		return true;
 	if (!s->c)
 		s->c = selector_new(r, s->constraint, p->opt);
@@ -343,6 +362,9 @@ apply_plan(Pass *p, Graph *g, struct schedule *w, const struct known_plan *plan,
            const struct beside *beside)
 {
 	p->planned.recompute_sec = known_eval(w, plan).sec;
+	p->planned.ndrop = w->r->nstore;
+	p->planned.drop = plan->step ? NULL : arena_copy(p->keep, plan->drop,
+		(size_t)w->r->nstore + 1);
 	schedule_apply(w, g);
 	if (beside->rounded.request.to) {
 		p->planned.recompute_sec = beside->rounded.sec;
