@@ -27,6 +27,7 @@ conflict(const struct cli *c, const char **remedy)
 		{ o->zero >= 2 || o->zero == ZERO_AUTO, "--zero 2, 3 and auto",
 		  "--zero 1" },
 		{ o->ep > 1, "--ep", "leave out --ep" },
+		{ o->cp > 1, "--cp", "leave out --cp" },
 		{ o->halves != SPLIT_OFF, "--halves", "--halves off" },
 		{ o->dtype == DT_F16, "--dtype f16, whose losses are scaled,",
 		  "--dtype bf16" },
