@@ -237,14 +237,20 @@ can_partition_batch(Pass *p, const Graph *g)
 	return ok;
 }
 
+void
+dp_set_stage(const Pass *p, Graph *g)
+{
+	g->exact = p->opt->zero > 0 || p->opt->ep > 1;
+	g->zero_group = g->exact ? p->opt->zero_group : 0;
+}
+
 static void
 set_replicas(const Pass *p, Graph *g)
 {
 	int64_t dp = p->opt->dp;
 
 	g->replicas = dp == DP_TRY ? 1 : dp == DP_ANY ? DP_RANKS : dp;
-	g->exact = p->opt->zero > 0 || p->opt->ep > 1;
-	g->zero_group = g->exact ? p->opt->zero_group : 0;
+	dp_set_stage(p, g);
 }
 
 /* The text of a graph may say what options do, too. */
