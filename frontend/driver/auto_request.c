@@ -265,6 +265,9 @@ set_free(const struct cli *c, struct auto_request *r, bool host)
 	};
 }
 
+/* Nodes of a model whose plans take seconds each. */
+enum { LARGE = 1000 };
+
 bool
 auto_request(const struct cli *c, const Graph *g, struct auto_request *r,
              Arena *a, Diag *diag)
@@ -279,6 +282,7 @@ auto_request(const struct cli *c, const Graph *g, struct auto_request *r,
 		.device_budget = c->opt.budget_bytes <= 0,
 		.in_proportion = d->nmeasured == 0,
 		.may_reorder = c->opt.update_in_backward == TRI_AUTO,
+		.exact = g->nnode < LARGE ? 5 : 2,
 		.seconds = c->opt.plan_sec,
 	};
 	if (!find_batch_dim(&c->opt, g, &r->batch_dim, a, diag))

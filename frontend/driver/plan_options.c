@@ -28,6 +28,21 @@ count_flops(const Pass *p, struct auto_plan *to)
 }
 
 void
+measure_plan(const Pass *p, bool flops, struct auto_plan *to)
+{
+	const Plan *plan = p->planned.plan;
+
+	if (plan && !diag_errors(p->diag)) {
+		auto_measure(plan, p->opt->grad_accum, to, p->keep);
+		if (flops)
+			count_flops(p, to);
+		return;
+	}
+	snprintf(to->why, AUTO_WHY, "%s", diag_reason(p->diag));
+	to->least = p->planned.refused ? p->planned.minimum_peak : 0;
+}
+
+void
 plan_options(struct cli *c, const struct device_profile *device, bool flops,
              const volatile sig_atomic_t *stop, struct auto_plan *to)
 {
@@ -40,19 +55,14 @@ plan_options(struct cli *c, const struct device_profile *device, bool flops,
 	           .keep = arena, .watch = &watch };
 	Graph *g;
 
+	*to = (struct auto_plan){ 0 };
 	c->plan_only = true;
 	c->opt.quiet = c->opt.candidate = true;
 	c->opt.slim = !flops;
 	g = load_model(&load, &file);
 	if (g)
 		g->device = device;
-	if (g && explore(&p, g, NULL, NULL) && p.planned.plan
-	    && !diag_errors(diag)) {
-		auto_measure(p.planned.plan, c->opt.grad_accum, to, arena);
-		if (flops)
-			count_flops(&p, to);
-		return;
-	}
-	snprintf(to->why, AUTO_WHY, "%s", diag_reason(diag));
-	to->least = p.planned.refused ? p.planned.minimum_peak : 0;
+	if (g && !explore(&p, g, NULL, NULL))
+		p.planned.plan = NULL;
+	measure_plan(&p, flops, to);
 }

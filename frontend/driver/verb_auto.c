@@ -9,6 +9,7 @@
 #include "frontend/driver/load.h"
 #include "frontend/driver/outputs.h"
 #include "frontend/driver/plan_options.h"
+#include "frontend/driver/shortened.h"
 #include "frontend/driver/verbs.h"
 #include "frontend/driver/workers.h"
 #include "runtime/support/now.h"
@@ -22,7 +23,12 @@ struct auto_driver {
 	const struct device_profile *device;    /* NULL: the default */
 	const char *device_name;
 	struct auto_request request;
-	struct auto_job *job;           /* those of this call */
+	struct auto_job *job;           /* those of this call, */
+	struct shortened **from;        /* the model that predicts each; NULL:
+	                                 * it is planned */
+	struct shortened **model;       /* those loaded */
+	int nmodel;
+	size_t model_cap;
 	double end;                     /* of the search, by now_sec; 0: none */
 };
 
@@ -34,11 +40,18 @@ plan_job(void *of, int i, void *result)
 	struct auto_job *job = result;
 	struct cli c = *d->cli;
 
-	(void)i;
 	job->late = false;
 	c.opt = auto_configured(d->cli, &d->request, &job->config, job->budget,
 	                        d->arena);
-	plan_options(&c, d->device, job->flops, d->watch->stop, &job->plan);
+	if (d->from[i] && job->excess > 0)
+		predict_point(d->from[i], &c.opt, job->excess, &job->plan,
+		              &job->point);
+	else if (d->from[i])
+		predict_plan(d->from[i], &c.opt, job->flops, &job->plan);
+	/* few layers may be refused for what many are not */
+	if (!d->from[i] || (!job->plan.ok && job->point.bytes <= 0))
+		plan_options(&c, d->device, job->flops, d->watch->stop,
+		             &job->plan);
 }
 
 static void
@@ -51,6 +64,76 @@ lose_job(void *of, int i, const char *why)
 	snprintf(job->plan.why, AUTO_WHY, "%s", why);
 }
 
+/* Whether the graphs of both are equal up to pass loss. */
+static bool
+has_same_model(const struct auto_config *a, const struct auto_config *b)
+{
+	return a->batch == b->batch && a->halves == b->halves
+		&& (a->dp > 1) == (b->dp > 1)
+		&& (a->accum > 1) == (b->accum > 1);
+}
+
+/* ... up to autodiff. */
+static bool
+has_same_shards(const struct auto_config *a, const struct auto_config *b)
+{
+	return has_same_model(a, b) && a->tp == b->tp && a->sp == b->sp
+		&& a->dp == b->dp && a->accum == b->accum;
+}
+
+static struct shortened *
+add_model(struct auto_driver *d)
+{
+	d->model = arena_grow(d->arena, d->model, (size_t)d->nmodel,
+	                      &d->model_cap, (size_t)d->nmodel + 1,
+	                      sizeof *d->model);
+	d->model[d->nmodel] = arena_array(d->arena, 1, sizeof **d->model);
+	return d->model[d->nmodel++];
+}
+
+/* The model for the job's micro-batch on its ranks. */
+static struct shortened *
+find_model(struct auto_driver *d, const struct auto_job *job,
+           const struct options *o)
+{
+	const struct shortened *like = NULL;
+	struct shortened *s;
+	struct cli c = *d->cli;
+
+	for (int i = 0; i < d->nmodel; i++) {
+		if (has_same_shards(&d->model[i]->like, &job->config))
+			return d->model[i];
+		if (has_same_model(&d->model[i]->like, &job->config))
+			like = d->model[i];
+	}
+	s = add_model(d);
+	c.opt = *o;
+	if (like)
+		*s = *like;
+	else
+		shorten_model(s, &c, d->device, d->watch->stop);
+	s->like = job->config;
+	s->failed = false;
+	for (int i = 0; i <= LAYERS_MOST; i++)
+		s->sharded[i] = NULL;
+	return s;
+}
+
+/* The model that predicts the job's plan; NULL: it cannot be shortened. */
+static struct shortened *
+model_of(struct auto_driver *d, const struct auto_job *job)
+{
+	struct options o;
+	struct shortened *s;
+
+	if (job->exact || !may_shorten(d->cli))
+		return NULL;
+	o = auto_configured(d->cli, &d->request, &job->config, false,
+	                    d->arena);
+	s = find_model(d, job, &o);
+	return s->layers.n > 0 && shard_layers(s, &o, job) ? s : NULL;
+}
+
 static bool
 plan_jobs(void *of, struct auto_job *job, int n)
 {
@@ -60,8 +143,11 @@ plan_jobs(void *of, struct auto_job *job, int n)
 		.stop = d->watch->stop, .end = d->end };
 
 	d->job = job;
-	for (int i = 0; i < n; i++)
+	d->from = arena_array(d->arena, (size_t)n + 1, sizeof *d->from);
+	for (int i = 0; i < n; i++) {
 		job[i].late = true;
+		d->from[i] = model_of(d, &job[i]);
+	}
 	return workers_run(&w, n);
 }
 

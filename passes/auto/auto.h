@@ -7,6 +7,8 @@
  *
  *     candidates.c   all configurations
  *     search.c       which of them are planned, and their order
+ *     predict.c      all layers from few; curve.c what a budget adds
+ *     shorten.c      models with fewer layers
  *     measure.c      what a plan says of a configuration
  *     auto_text.c    the report; auto_json.c the same as JSON
  *     config.c       options to type
@@ -33,6 +35,13 @@ struct auto_config {
 	bool offload;                   /* --offload auto */
 };
 
+/* Replicas that share what a stage of ZeRO shards. */
+static inline int64_t
+auto_shards(const struct auto_config *c)
+{
+	return !c->zero ? 1 : c->zero_group ? c->zero_group : c->dp;
+}
+
 /* Choices that the user did not make. */
 struct auto_free {
 	bool tp, dp, zero, zero_group, batch, accum, sp, halves, offload;
@@ -53,6 +62,8 @@ struct auto_request {
 	                                 * measured */
 	bool may_reorder;               /* a budget may bring updates into
 	                                 * backward */
+	int64_t exact;                  /* so many of the best predicted plans
+	                                 * are made, if any are predicted */
 	double seconds;                 /* limit of the search, which the
 	                                 * planner keeps, too; 0: none */
 };
@@ -62,6 +73,7 @@ enum { AUTO_WHY = 300 };
 /* What planning a configuration gave. */
 struct auto_plan {
 	bool ok;
+	bool predicted;                 /* from models with fewer layers */
 	char why[AUTO_WHY];             /* not ok: the reason */
 	int64_t least;                  /* not ok: smallest budget that works,
 	                                 * 0: unknown; */
@@ -80,6 +92,11 @@ struct auto_plan {
 	int64_t peak, resident, host;   /* bytes of a rank */
 	int64_t needs, states;          /* bytes that no budget undercuts; of
 	                                 * them, optimizer state */
+	/* of a layer of a model with few, on average of all but the last */
+	double layer_bytes;             /* resident or saved for backward */
+	double layer_again;             /* seconds of recomputation, with its
+	                                 * transfers, in a micro-batch */
+	double again;                   /* ... of all that the model has */
 	/* of a micro-batch; only if the job asked for it */
 	double flops, peak_flops;       /* of the model; of a device a second */
 	int64_t tokens;                 /* of a sample; 0: it has none */
@@ -94,9 +111,21 @@ auto_exposed(const struct auto_plan *p)
 	return sec > 0 ? sec : 0;
 }
 
+/* What a budget does to a plan without one; of a micro-batch. */
+struct auto_point {
+	double bytes;                   /* fewer; 0: nothing is known */
+	double sec, recompute;          /* more */
+	int64_t host;                   /* bytes of host memory */
+};
+
 struct auto_job {
 	struct auto_config config;
 	bool budget;                    /* plan within the budget */
+	bool exact;                     /* no prediction */
+	int64_t excess;                 /* > 0: only predict the point that has
+	                                 * about so many bytes fewer */
+	struct auto_point point;        /* the answer; if plan.least > 0, bytes
+	                                 * are the most that a budget saves */
 	bool flops;                     /* flops, peak_flops and tokens are
 	                                 * wanted */
 	bool late;                      /* there was no time for an answer */
@@ -121,7 +150,19 @@ struct auto_candidate {
 	struct auto_plan plan;          /* AUTO_PLANNED: the plan; AUTO_REFUSED:
 	                                 * why */
 	int64_t without;                /* candidate without offload; -1 */
+	struct auto_plan open;          /* predicted, without a budget */
+	bool over;                      /* ... and needs more than the budget */
+	double predicted_sec;           /* of a plan that was made; 0: was not
+	                                 * predicted */
+	int64_t predicted_peak;
 };
+
+/* Whether only a prediction of its plan is known. */
+static inline bool
+auto_is_predicted(const struct auto_candidate *c)
+{
+	return c->state == AUTO_PLANNED && c->plan.predicted;
+}
 
 struct auto_found {
 	struct auto_request request;
@@ -142,8 +183,36 @@ struct auto_candidate *auto_candidates(const struct auto_request *, int64_t *n,
  * interrupted. */
 bool auto_search(const struct auto_request *, AutoPlanner *, void *of,
                  struct auto_found *, FILE *progress, Arena *);
+/* curve.c: points of configurations with the same micro-batch. */
+struct auto_curve {
+	struct auto_config like;
+	struct auto_point *point;       /* by rising bytes and seconds */
+	size_t n, cap;
+	double most;                    /* bytes that a budget saves at most */
+};
+
+bool auto_curve_serves(const struct auto_curve *, const struct auto_config *);
+void auto_curve_add(struct auto_curve *, const struct auto_point *, Arena *);
+/* The point with so many bytes fewer.  False: none is known that is near. */
+bool auto_curve_at(const struct auto_curve *, double bytes,
+                   struct auto_point *);
+/* The nearest one that is known, extended; the curve has some. */
+void auto_curve_nearest(const struct auto_curve *, double bytes,
+                        struct auto_point *);
+/* predict.c: what a budget does to a model of n layers: `whole` and `less` are
+ * plans of `few` layers without and with it, per step of accum micro-batches.
+ */
+void auto_gain(const struct auto_plan *whole, const struct auto_plan *less,
+               double few, double n, double accum, struct auto_point *);
+/* predict.c: from plans of a few layers, and of one more, that of so many
+ * further layers. */
+void auto_extend(const struct auto_plan *few, const struct auto_plan *more,
+                 int64_t layers, struct auto_plan *);
 /* measure.c: from the plan of a micro-batch and the update. */
 void auto_measure(const Plan *, int64_t accum, struct auto_plan *, Arena *);
+/* Layers' members; of: by origin of the plan's graph g: its layer of n; -1. */
+void auto_measure_layers(const Plan *, const Graph *g, const int32_t *of,
+                         int32_t n, struct auto_plan *, Arena *);
 enum { AUTO_WORDS = 24 };
 /* config.c: the options of a configuration as words, or of those only that the
  * user did not give; how many. */

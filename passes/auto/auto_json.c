@@ -44,7 +44,8 @@ put_candidate(struct json_out *j, const struct auto_found *f,
 	json_text(j, "options", auto_options(&f->request, x, a));
 	json_text(j, "state", f->stopped && (c->state == AUTO_OPEN
 	                                     || c->state == AUTO_BOUND)
-	          ? "open" : state_text[c->state]);
+	          ? "open" : auto_is_predicted(c) ? "predicted"
+	          : state_text[c->state]);
 	json_int(j, "tp", x->tp);
 	json_bool(j, "sp", x->sp);
 	json_bool(j, "halves", x->halves);
@@ -57,6 +58,14 @@ put_candidate(struct json_out *j, const struct auto_found *f,
 	json_real(j, "bound_seconds", DIGITS, c->bound);
 	if (c->state == AUTO_PLANNED)
 		put_plan(j, f, &c->plan);
+	if (c->predicted_sec > 0 || auto_is_predicted(c)) {
+		bool made = c->predicted_sec > 0;
+
+		json_real(j, "predicted_seconds", DIGITS,
+		          made ? c->predicted_sec : c->plan.sec);
+		json_int(j, "predicted_peak_bytes",
+		         made ? c->predicted_peak : c->plan.peak);
+	}
 	if (c->state == AUTO_REFUSED) {
 		json_text(j, "reason", c->plan.why);
 		json_id(j, c->plan.at_least ? "least_bytes_above"

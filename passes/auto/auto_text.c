@@ -45,12 +45,20 @@ print_counts(const struct auto_found *f, const struct auto_lines *l, FILE *out,
 	const struct auto_request *r = &f->request;
 	const char *budget = r->budget > 0 ? arena_printf(a, ", %s each",
 		auto_size(r->budget, a)) : "";
+	int64_t predicted = 0;
+
+	for (int64_t i = 0; i < f->n; i++)
+		predicted += auto_is_predicted(&f->candidate[i]);
 
 	fprintf(out, "%s: %lld x %s%s, %lld samples a step\n"
-	        "%lld configurations: %lld planned, %lld refused, %lld %s\n",
+	        "%lld configurations: %lld planned, %s%lld refused, %lld %s\n",
 	        l->model, (long long)r->devices, l->device, budget,
 	        (long long)r->samples, (long long)f->n,
-	        (long long)count_state(f, AUTO_PLANNED, AUTO_PLANNED),
+	        (long long)(count_state(f, AUTO_PLANNED, AUTO_PLANNED)
+	                    - predicted),
+	        predicted ? arena_printf(a, "%lld predicted from models with "
+	                                 "fewer layers, ",
+	                                 (long long)predicted) : "",
 	        (long long)count_state(f, AUTO_REFUSED, AUTO_REFUSED),
 	        (long long)(count_state(f, AUTO_OPEN, AUTO_BOUND)
 	                    + count_state(f, AUTO_SAME, AUTO_SAME)),
@@ -122,10 +130,11 @@ print_runners(const struct auto_found *f, FILE *out, Arena *a)
 	for (int64_t i = 1; i < f->nplanned && i <= RUNNERS; i++) {
 		const struct auto_candidate *c = &f->candidate[f->order[i]];
 
-		fprintf(out, "  %+8.2f %%  %s: %s\n",
+		fprintf(out, "  %+8.2f %%  %s: %s%s\n",
 		        100 * (c->plan.sec / best->sec - 1),
 		        auto_options(&f->request, &c->config, a),
-		        what_it_lacks(&c->plan, best, a));
+		        what_it_lacks(&c->plan, best, a),
+		        c->plan.predicted ? " (predicted)" : "");
 	}
 }
 

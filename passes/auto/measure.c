@@ -94,3 +94,92 @@ auto_measure(const Plan *p, int64_t accum, struct auto_plan *r, Arena *a)
 	measure_needs(p, r, a);
 	r->ok = true;
 }
+
+static int32_t
+layer_of_step(const Plan *p, const Graph *g, const int32_t *of, int64_t step)
+{
+	const Node *n = &g->node[p->step[step].gnode];
+	int32_t layer = -1;
+
+	for (int i = 0; i < n->norigin; i++)
+		if (of[n->origin[i]] > layer)
+			layer = of[n->origin[i]];
+	return layer;
+}
+
+/* The tensor in whose bytes t lies. */
+static int64_t
+root_of(const Plan *p, int64_t t)
+{
+	while (t >= 0 && p->tensor[t].alias_of >= 0)
+		t = p->tensor[t].alias_of;
+	return t;
+}
+
+/* By tensor with bytes of its own: the first step that reads or writes it. */
+static int64_t *
+find_first_steps(const Plan *p, Arena *a)
+{
+	int64_t *at = arena_array(a, (size_t)p->ntensor + 1, sizeof *at);
+
+	for (int64_t i = p->nstep - 1; i >= 0; i--) {
+		const struct plan_step *s = &p->step[i];
+
+		for (int k = 0; k < s->nread + s->nwrite; k++) {
+			int64_t t = root_of(p, k < s->nread ? s->read[k]
+			                    : s->write[k - s->nread]);
+
+			if (t >= 0)
+				at[t] = i;
+		}
+	}
+	return at;
+}
+
+/* Bytes of layers but the last that stay while backward begins. */
+static double
+held_bytes(const Plan *p, const Graph *g, const int32_t *of, int32_t n,
+           Arena *a)
+{
+	int64_t *first = find_first_steps(p, a), end = 0;
+	int64_t *most = arena_array(a, (size_t)p->ntensor + 1, sizeof *most);
+	double sum = 0;
+
+	while (end < p->nstep && p->step[end].phase == PH_FORWARD)
+		end++;
+	for (int64_t i = 0; i < p->ntensor; i++) {
+		const struct plan_tensor *t = &p->tensor[i];
+		int64_t root = root_of(p, i);
+
+		if (!t->host && ((t->first < end && t->last >= end)
+		                 || p->tensor[root].resident)
+		    && t->bytes > most[root])
+			most[root] = t->bytes;
+	}
+	for (int64_t i = 0; i < p->ntensor; i++) {
+		int32_t k = most[i] > 0 ? layer_of_step(p, g, of, first[i])
+			: -1;
+
+		sum += k >= 0 && k < n - 1 ? (double)most[i] : 0;
+	}
+	return sum;
+}
+
+void
+auto_measure_layers(const Plan *p, const Graph *g, const int32_t *of, int32_t n,
+                    struct auto_plan *r, Arena *a)
+{
+	double again = 0;
+
+	for (int64_t i = 0; i < p->nstep; i++) {
+		const struct plan_step *s = &p->step[i];
+		int32_t k = layer_of_step(p, g, of, i);
+		double sec = s->phase == PH_RECOMPUTE ? s->lane_sec
+			: inlined_sec(s);
+
+		r->again += sec;
+		again += k >= 0 && k < n - 1 ? sec : 0;
+	}
+	r->layer_bytes = held_bytes(p, g, of, n, a) / (n - 1);
+	r->layer_again = again / (n - 1);
+}

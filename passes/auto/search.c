@@ -14,6 +14,10 @@
  *         replicas do not help ranks to hide their transfers
  * repeats candidates are planned in waves of one size, so that the answer does
  *         not depend on how many run at once
+ * predict a plan may be predicted (predict.c).  What a budget adds to it then
+ *         comes from the curve of its micro-batch (curve.c), which gets a point
+ *         where none is near.  What shards less than a candidate that does not
+ *         fit does not fit either.  The best ones are planned at the end
  */
 #include "passes/auto/auto.h"
 #include "runtime/support/now.h"
@@ -43,6 +47,9 @@ struct search {
 	struct family *family;
 	int64_t nfamily;
 	int64_t *of_candidate;          /* family */
+	bool predicts;                  /* some plans are only predicted */
+	struct auto_curve *curve;
+	size_t ncurve, curve_cap;
 	double began;
 	FILE *progress;
 	Arena *arena;
@@ -131,7 +138,7 @@ plan_batches(struct search *s)
 static double
 update_bound(const struct search *s, const struct auto_config *c, double sec)
 {
-	int64_t group = !c->zero ? 1 : c->zero_group ? c->zero_group : c->dp;
+	int64_t group = auto_shards(c);
 
 	return group == 1 ? sec : s->r->in_proportion ? sec / (double)group : 0;
 }
@@ -214,6 +221,7 @@ by_seconds(const void *a, const void *b)
 	return p < q ? -1 : p > q;
 }
 
+/* Of equals the one that needs least memory: if it does not fit, none does. */
 static int
 by_bound(const void *a, const void *b)
 {
@@ -222,6 +230,8 @@ by_bound(const void *a, const void *b)
 
 	if (p->bound < q->bound || p->bound > q->bound)
 		return p->bound < q->bound ? -1 : 1;
+	if (p->config.zero != q->config.zero)
+		return p->config.zero > q->config.zero ? -1 : 1;
 	return p < q ? -1 : p > q;
 }
 
@@ -239,16 +249,122 @@ pick(const struct auto_found *f, enum auto_state least, enum auto_state most,
 	return v;
 }
 
-/* Seconds that a candidate has to be faster than. */
+/* Seconds that a candidate has to be faster than to be the first of `shown`. */
 static double
-cutoff(const struct search *s, Arena *a)
+cutoff(const struct search *s, int64_t shown, Arena *a)
 {
 	int64_t n;
 	struct auto_candidate **v = pick(s->found, AUTO_PLANNED, AUTO_PLANNED,
 	                                 &n, a);
 
 	qsort(v, (size_t)n, sizeof *v, by_seconds);
-	return n < SHOWN ? INFINITY : v[SHOWN - 1]->plan.sec;
+	return n < shown ? INFINITY : v[shown - 1]->plan.sec;
+}
+
+/* ---- predictions within the budget ---- */
+
+static struct auto_curve *
+curve_of(struct search *s, const struct auto_config *c)
+{
+	for (size_t i = 0; i < s->ncurve; i++)
+		if (auto_curve_serves(&s->curve[i], c))
+			return &s->curve[i];
+	s->curve = arena_grow(s->arena, s->curve, s->ncurve, &s->curve_cap,
+	                      s->ncurve + 1, sizeof *s->curve);
+	s->curve[s->ncurve] = (struct auto_curve){ .like = *c,
+		.most = INFINITY };
+	return &s->curve[s->ncurve++];
+}
+
+static double
+excess_of(const struct search *s, const struct auto_candidate *c)
+{
+	return (double)(c->open.peak - s->r->budget);
+}
+
+static void
+take_point(const struct search *s, struct auto_candidate *c,
+           const struct auto_point *p)
+{
+	double times = (double)c->config.accum;
+
+	c->plan = c->open;
+	c->plan.sec += times * p->sec;
+	c->plan.recompute += times * p->recompute;
+	c->plan.peak = s->r->budget;
+	c->plan.host = p->host;
+	c->state = c->config.offload && p->host == 0 ? AUTO_SAME
+		: AUTO_PLANNED;
+}
+
+static void
+refuse_by_curve(const struct search *s, struct auto_candidate *c, double most)
+{
+	c->state = AUTO_REFUSED;
+	c->plan = (struct auto_plan){ .predicted = true, .at_least = true,
+		.least = s->r->budget + (int64_t)(excess_of(s, c) - most) };
+	snprintf(c->plan.why, AUTO_WHY, "a step needs about %lld B",
+	         (long long)c->plan.least);
+}
+
+/* What shards less of the same micro-batch needs no less memory. */
+static void
+refuse_larger(struct search *s, const struct auto_candidate *c)
+{
+	int64_t family = s->of_candidate[c - s->found->candidate];
+
+	if (c->state != AUTO_REFUSED || c->plan.least <= 0
+	    || !c->open.predicted)
+		return;
+	for (int64_t i = 0; i < s->found->n; i++) {
+		struct auto_candidate *o = &s->found->candidate[i];
+
+		if (s->of_candidate[i] != family || o->state != AUTO_OPEN
+		    || o->config.offload != c->config.offload
+		    || o->config.zero > c->config.zero
+		    || auto_shards(&o->config) > auto_shards(&c->config)
+		    || (o->config.accum == 1 && c->config.accum > 1))
+			continue;
+		o->state = AUTO_REFUSED;
+		o->plan = c->plan;
+		o->plan.predicted = o->plan.at_least = true;
+		o->plan.states = 0;
+	}
+}
+
+/* Whether what is known decides. */
+static bool
+settle_by_curve(struct search *s, struct auto_candidate *c)
+{
+	const struct auto_curve *v = curve_of(s, &c->config);
+	double excess = excess_of(s, c);
+	struct auto_point p;
+
+	if (excess > v->most)
+		refuse_by_curve(s, c, v->most);
+	else if (auto_curve_at(v, excess, &p))
+		take_point(s, c, &p);
+	refuse_larger(s, c);
+	return c->state != AUTO_BOUND;
+}
+
+/* The answer of a job for a point. */
+static void
+take_curve(struct search *s, struct auto_candidate *c,
+           const struct auto_job *job)
+{
+	struct auto_curve *v = curve_of(s, &c->config);
+	struct auto_point p;
+
+	if (job->plan.least > 0) {
+		if (job->point.bytes < v->most)
+			v->most = job->point.bytes;
+		refuse_by_curve(s, c, job->point.bytes);
+		return;
+	}
+	auto_curve_add(v, &job->point, s->arena);
+	auto_curve_nearest(v, excess_of(s, c), &p);
+	take_point(s, c, &p);
 }
 
 /* ---- waves ---- */
@@ -275,6 +391,8 @@ follow_without(const struct search *s, struct auto_candidate *c)
 	const struct auto_candidate *w = &s->found->candidate[c->without];
 
 	c->bound = w->bound;
+	c->open = w->open;
+	c->over = w->over;
 	if (w->state == AUTO_OPEN || w->state == AUTO_BOUND)
 		return;
 	if (w->state == AUTO_PLANNED && w->plan.recompute <= 0) {
@@ -287,7 +405,7 @@ follow_without(const struct search *s, struct auto_candidate *c)
 		return;
 	}
 	c->state = AUTO_BOUND;
-	if (w->plan.at_least)
+	if (w->plan.at_least && !w->plan.predicted)
 		refuse_if_small(s, c, w->plan.least - w->plan.states, 0);
 }
 
@@ -306,26 +424,82 @@ is_in_wave(const struct item *wave, int n, int64_t family)
 	return false;
 }
 
+static bool
+is_by_curve(const struct auto_candidate *c)
+{
+	return c && c->state == AUTO_BOUND && c->open.predicted;
+}
+
+/* A curve gets one point in a wave. */
+static bool
+is_curve_in_wave(struct search *s, const struct item *wave, int n,
+                 const struct auto_candidate *c)
+{
+	for (int i = 0; i < n; i++)
+		if (is_by_curve(wave[i].candidate)
+		    && curve_of(s, &wave[i].candidate->config)
+		    == curve_of(s, &c->config))
+			return true;
+	return false;
+}
+
+/* Whether a candidate may be among those that are shown; with host memory,
+ * whose curves take long, the best. */
+static bool
+may_be_shown(const struct auto_candidate *c, bool predicts, double best,
+             double last)
+{
+	return c->bound < (c->config.offload && predicts ? best : last);
+}
+
+/* Without plans; true: others may no longer be wanted. */
+static bool
+settle_by_curves(struct search *s, struct auto_candidate **v, int64_t n,
+                 Arena *a)
+{
+	double best = cutoff(s, 1, a), last = cutoff(s, SHOWN, a);
+	bool any = false;
+
+	for (int64_t i = 0; i < n; i++)
+		any |= may_be_shown(v[i], s->predicts, best, last)
+			&& is_by_curve(v[i]) && settle_by_curve(s, v[i]);
+	return any;
+}
+
+/* Those that are not decided, the least bound first. */
+static struct auto_candidate **
+list_open(struct search *s, int64_t *n, Arena *a)
+{
+	struct auto_candidate **v;
+
+	do {
+		for (int64_t i = 0; i < s->found->n; i++) {
+			struct auto_candidate *c = &s->found->candidate[i];
+
+			if (c->without >= 0 && c->state == AUTO_OPEN)
+				follow_without(s, c);
+		}
+		v = pick(s->found, AUTO_OPEN, AUTO_BOUND, n, a);
+		qsort(v, (size_t)*n, sizeof *v, by_bound);
+	} while (settle_by_curves(s, v, *n, a));
+	return v;
+}
+
 static int
 next_wave(struct search *s, struct item wave[WAVE], Arena *a)
 {
-	double below = cutoff(s, a);
-	struct auto_candidate **v;
 	int64_t n;
+	struct auto_candidate **v = list_open(s, &n, a);
+	double best = cutoff(s, 1, a), last = cutoff(s, SHOWN, a);
 	int k = 0;
 
-	for (int64_t i = 0; i < s->found->n; i++) {
-		struct auto_candidate *c = &s->found->candidate[i];
-
-		if (c->without >= 0 && c->state == AUTO_OPEN)
-			follow_without(s, c);
-	}
-	v = pick(s->found, AUTO_OPEN, AUTO_BOUND, &n, a);
-	qsort(v, (size_t)n, sizeof *v, by_bound);
-	for (int64_t i = 0; i < n && k < WAVE && v[i]->bound < below; i++) {
+	for (int64_t i = 0; i < n && k < WAVE; i++) {
 		int64_t family = s->of_candidate[v[i] - s->found->candidate];
 
-		if (v[i]->without >= 0 && v[i]->state == AUTO_OPEN)
+		if (!may_be_shown(v[i], s->predicts, best, last)
+		    || (v[i]->without >= 0 && v[i]->state == AUTO_OPEN)
+		    || (is_by_curve(v[i])
+		        && is_curve_in_wave(s, wave, k, v[i])))
 			continue;
 		if (s->family[family].known)
 			wave[k++] = (struct item){ v[i], family };
@@ -338,12 +512,14 @@ next_wave(struct search *s, struct item wave[WAVE], Arena *a)
 /* A plan without a budget that fits and recomputes nothing is that within
  * it. */
 static void
-take_answer(const struct search *s, struct auto_candidate *c,
+take_answer(struct search *s, struct auto_candidate *c,
             const struct auto_job *job)
 {
 	const struct auto_plan *p = &job->plan;
 
-	if (!p->ok) {
+	if (job->point.bytes > 0) {
+		take_curve(s, c, job);
+	} else if (!p->ok) {
 		c->state = AUTO_REFUSED;
 		c->plan = *p;
 	} else if (c->config.offload && p->host == 0) {
@@ -357,6 +533,8 @@ take_answer(const struct search *s, struct auto_candidate *c,
 			? p->busiest : p->sec;
 
 		c->state = AUTO_BOUND;
+		c->open = *p;
+		c->over = true;
 		raise_bound(c, least);
 		refuse_if_small(s, c, p->needs, p->states);
 	}
@@ -378,8 +556,9 @@ report_progress(const struct search *s, bool end)
 	fflush(s->progress);
 }
 
+/* exact: nothing is predicted. */
 static bool
-run_wave(struct search *s, const struct item *wave, int n)
+run_wave(struct search *s, const struct item *wave, int n, bool exact)
 {
 	struct auto_job job[WAVE] = { 0 };
 
@@ -389,6 +568,9 @@ run_wave(struct search *s, const struct item *wave, int n)
 		job[i].config = c ? c->config
 			: s->family[wave[i].family].config;
 		job[i].budget = c && c->state == AUTO_BOUND;
+		job[i].exact = exact;
+		if (is_by_curve(c) && !exact)
+			job[i].excess = (int64_t)excess_of(s, c);
 	}
 	if (!s->planner(s->of, job, n))
 		return false;
@@ -398,8 +580,10 @@ run_wave(struct search *s, const struct item *wave, int n)
 			s->found->stopped = true;
 			continue;
 		}
+		s->predicts |= job[i].plan.predicted;
 		if (wave[i].candidate) {
 			take_answer(s, wave[i].candidate, &job[i]);
+			refuse_larger(s, wave[i].candidate);
 			continue;
 		}
 		s->family[wave[i].family].plan = job[i].plan;
@@ -442,13 +626,70 @@ plan_least(struct search *s)
 		v[i]->state = AUTO_BOUND;
 		wave[k++] = (struct item){ .candidate = v[i] };
 	}
-	return k == 0 || run_wave(s, wave, k);
+	return k == 0 || run_wave(s, wave, k, true);
 }
 
 static bool
 is_late(const struct search *s)
 {
 	return s->r->seconds > 0 && now_sec() - s->began > s->r->seconds;
+}
+
+/* ---- predicted plans are made ---- */
+
+/* Those of the first `most` that are only predicted, as they are then. */
+static int
+next_exact(struct search *s, struct item wave[WAVE], int64_t most, Arena *a)
+{
+	int64_t n;
+	struct auto_candidate **v = pick(s->found, AUTO_PLANNED, AUTO_PLANNED,
+	                                 &n, a);
+	int k = 0;
+
+	qsort(v, (size_t)n, sizeof *v, by_seconds);
+	for (int64_t i = 0; i < n && i < most && k < WAVE; i++) {
+		struct auto_candidate *c = v[i];
+
+		if (!c->plan.predicted)
+			continue;
+		if (c->predicted_sec <= 0) {
+			c->predicted_sec = c->plan.sec;
+			c->predicted_peak = c->plan.peak;
+		}
+		c->state = c->over ? AUTO_BOUND : AUTO_OPEN;
+		wave[k++] = (struct item){ .candidate = c };
+	}
+	return k;
+}
+
+/* A plan that is predicted to fit may not, or was not made in time. */
+static void
+keep_prediction(struct auto_candidate *c)
+{
+	if (c->state == AUTO_OPEN || c->state == AUTO_BOUND)
+		c->state = AUTO_PLANNED;
+}
+
+/* Plan the best ones, until the first is none that is only predicted. */
+static bool
+plan_exactly(struct search *s)
+{
+	struct item wave[WAVE];
+
+	for (int64_t most = s->r->exact; ; most = 1) {
+		Arena *scratch = arena_new();
+		int n = next_exact(s, wave, most, scratch);
+
+		arena_free(scratch);
+		if (n == 0)
+			return true;
+		if (!run_wave(s, wave, n, true))
+			return false;
+		for (int i = 0; i < n; i++)
+			keep_prediction(wave[i].candidate);
+		if (s->found->stopped)
+			return true;
+	}
 }
 
 static void
@@ -491,8 +732,9 @@ auto_search(const struct auto_request *r, AutoPlanner *planner, void *of,
 		found->stopped |= n > 0 && is_late(&s);
 		if (n == 0 || found->stopped)
 			break;
-		ok = run_wave(&s, wave, n);
+		ok = run_wave(&s, wave, n, false);
 	}
+	ok = ok && (found->stopped || plan_exactly(&s));
 	ok = ok && (found->stopped || plan_least(&s));
 	report_progress(&s, true);
 	order_planned(&s);

@@ -18,6 +18,8 @@
 #include "passes/pass.h"
 
 PassFn pass_replicate, pass_micro;
+/* Set what depends on --zero in a graph of replicas. */
+void dp_set_stage(const Pass *, Graph *);
 
 /* count_passes.c: order nodes by count passes, then the step; remove unused
  * nodes. */

@@ -237,15 +237,23 @@ can_partition_batch(Pass *p, const Graph *g)
 	return ok;
 }
 
+void
+dp_set_stage(const Pass *p, Graph *g)
+{
+	const struct options *o = p->opt;
+
+	g->exact = o->zero > 0 || o->ep > 1;
+	g->zero_group = o->zero > 0 ? o->zero_group : 0;
+	g->expert_group = o->ep > 1 && o->ep < o->dp ? o->ep : 0;
+}
+
 static void
 set_replicas(const Pass *p, Graph *g)
 {
 	int64_t dp = p->opt->dp;
 
 	g->replicas = dp == DP_TRY ? 1 : dp == DP_ANY ? DP_RANKS : dp;
-	g->exact = p->opt->zero > 0 || p->opt->ep > 1;
-	g->zero_group = p->opt->zero > 0 ? p->opt->zero_group : 0;
-	g->expert_group = p->opt->ep > 1 && p->opt->ep < dp ? p->opt->ep : 0;
+	dp_set_stage(p, g);
 }
 
 /* The text of a graph may say what options do, too. */

@@ -80,26 +80,49 @@ choose_halves(Pass *p, Graph *g)
 
 /* ---- all passes ---- */
 
+/* Whether pass loss was reached. */
+static bool
+reach_loss(struct pass_walk *w, Pass *p, Graph *g)
+{
+	bool bound = pass_walk_reach(w, p, g, pass_that_gives(P_STATIC)), ok;
+	Graph *other_batch = NULL;
+
+	if (w->ok && !w->stopped && !choose_halves(p, g)) {
+		w->ok = false;
+		return false;
+	}
+	if (bound)
+		other_batch = other_batch_graph(p, g);
+	ok = pass_walk_reach(w, p, g, pass_that_gives(P_LOSS) + 1);
+	if (ok && other_batch)
+		other_batch_check(p, g, other_batch);
+	graph_free(other_batch);
+	return ok;
+}
+
+bool
+explore_to_loss(Pass *p, Graph *g)
+{
+	struct pass_walk w = pass_walk_begin(p, g, NULL, NULL);
+
+	return reach_loss(&w, p, g);
+}
+
 bool
 explore(Pass *p, Graph *g, const char *stop_after,
         const struct dump_request *dump)
 {
 	struct pass_walk w = pass_walk_begin(p, g, stop_after, dump);
-	Graph *other_batch = NULL, *whole = NULL;
-	bool bound = pass_walk_reach(&w, p, g, pass_that_gives(P_STATIC));
+	Graph *whole = NULL;
 
-	if (w.ok && !w.stopped && !choose_halves(p, g))
-		return false;
-	if (bound)
-		other_batch = other_batch_graph(p, g);
-	if (pass_walk_reach(&w, p, g, pass_that_gives(P_LOSS) + 1)) {
-		if (other_batch)
-			other_batch_check(p, g, other_batch);
+	if (reach_loss(&w, p, g)) {
 		if (p->opt->zero == ZERO_AUTO && !p->opt->forward_only)
 			choose_zero(p, g);
 		if (may_suggest_tp(p, g))
 			whole = graph_clone(g);
 	}
+	if (!w.ok)
+		return false;
 	if (p->opt->stages)
 		plan_stages(&w, p, g);
 	else
@@ -107,6 +130,5 @@ explore(Pass *p, Graph *g, const char *stop_after,
 	if (!w.ok && p->planned.refused && whole)
 		suggest_tp(p, whole);
 	graph_free(whole);
-	graph_free(other_batch);
 	return w.ok;
 }

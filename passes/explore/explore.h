@@ -25,5 +25,8 @@
  * which "interrupted" is one of. */
 bool explore(Pass *, Graph *, const char *stop_after,
              const struct dump_request *);
+/* The part of it up to and including pass loss; a copy of the graph goes on
+ * with trial_plan.  False after a diagnostic, or if the graph was beyond. */
+bool explore_to_loss(Pass *, Graph *);
 
 #endif

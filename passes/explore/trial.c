@@ -1,5 +1,6 @@
 #include "passes/explore/trial.h"
 
+#include "passes/data_parallel/data_parallel.h"
 #include "passes/explore/variants.h"
 
 void
@@ -43,16 +44,41 @@ trial_begin(struct trial *t, const Graph *of)
 	t->graph = graph_clone(of);
 }
 
+static void
+finish_plan(struct trial *t, struct pass_walk w)
+{
+	plan_variants(&w, &t->pass, t->graph);
+	if (!w.ok)
+		t->pass.planned.plan = NULL;
+}
+
 void
 trial_plan(struct trial *t, const Graph *of)
+{
+	trial_begin(t, of);
+	finish_plan(t, (struct pass_walk){
+		.next = pass_that_gives(P_LOSS) + 1, .ok = true });
+}
+
+bool
+trial_shard(struct trial *t, const Graph *of)
 {
 	struct pass_walk w = { .next = pass_that_gives(P_LOSS) + 1,
 	                       .ok = true };
 
 	trial_begin(t, of);
-	plan_variants(&w, &t->pass, t->graph);
-	if (!w.ok)
-		t->pass.planned.plan = NULL;
+	return pass_walk_reach(&w, &t->pass, t->graph,
+	                       pass_that_gives(P_BWD));
+}
+
+void
+trial_plan_sharded(struct trial *t, const struct trial *sharded)
+{
+	trial_begin(t, sharded->graph);
+	t->pass.result = sharded->pass.result;
+	dp_set_stage(&t->pass, t->graph);
+	finish_plan(t, (struct pass_walk){ .next = pass_that_gives(P_BWD),
+	                                   .ok = true });
 }
 
 void

@@ -2,7 +2,7 @@
 #ifndef PASSES_EXPLORE_TRIAL_H
 #define PASSES_EXPLORE_TRIAL_H
 
-#include "passes/pass.h"
+#include "passes/passes.h"
 
 struct trial {
 	struct options options;         /* p's without reports, to be changed */
@@ -21,6 +21,12 @@ void pin_budget(Pass *, int64_t bytes);
 void trial_begin(struct trial *, const Graph *);
 /* Plan a copy of the graph, which has been through pass loss. */
 void trial_plan(struct trial *, const Graph *);
+/* Take a copy of the graph, which has been through pass loss, to before pass
+ * autodiff.  False after a diagnostic. */
+bool trial_shard(struct trial *, const Graph *);
+/* Plan a copy of the graph that another trial has sharded; of this one's
+ * options, replicas alone are known to it. */
+void trial_plan_sharded(struct trial *, const struct trial *);
 void trial_close(struct trial *);
 
 #endif

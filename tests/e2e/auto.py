@@ -1,14 +1,17 @@
 #!/usr/bin/env python3
 """The fastest configuration (--auto), beside plans of all configurations.
 
-    auto.py CKC CKRUN [brute=MODEL] [lines=MODEL] [monotone=N] [refusals]
+    auto.py CKC CKRUN [brute=MODEL] [lines=MODEL] [layers=MODEL] [monotone=N] [refusals]
+            [--gpt=GPT]
 
 brute: every configuration of eight devices, listed here, is planned by a process of its own, and
 the seconds of its step are computed from its instructions.  The choice is the fastest of them;
 those that --auto planned have these seconds, those that it calls slower are slower than the ten
 runners-up, those that it refuses are refused.  lines: what it prints is typed: each line compiles,
-its plan fits, and the library trains on as many virtual ranks.  monotone: under N random devices
-more of them, more memory or faster links never make the choice slower.
+its plan fits, and the library trains on as many virtual ranks.  layers: seconds and bytes that
+are predicted from models with fewer layers are within 3 % of those of all layers' plans, and the
+choice within 1 % of the best; GPT writes the models (samples/gpt).  monotone: under N random
+devices more of them, more memory or faster links never make the choice slower.
 """
 
 import json
@@ -35,6 +38,12 @@ CASES = {  # of brute: options of --auto
     "unet": [[]],
     "mlp": [[], ["--memory-budget", "300KiB"], ["--zero", "1"], ["--tp", "2", "--sp"]],
 }
+LAYERS = {  # of layers: options of GPT, samples of a step, budgets
+    "gpt": (["--layers", 8, "--hidden", 64], ["5MB"]),
+    "llama": (["--like", "llama", "--layers", 7, "--hidden", 64, "--kv-heads", 2], ["2700KB"]),
+    "untied": (["--layers", 12, "--hidden", 48, "--untied"], []),
+}
+SIZES = ["--heads", 4, "--seq", 64, "--vocab", 200, "--batch", 1]
 SHOWN = 11
 
 
@@ -231,6 +240,63 @@ class Test(ck.Bench):
             f"{what}: {len(rows)} configurations, {len(seconds)} can be planned; best {best['options']}"
         )
 
+    def layers(self, name):
+        options, budgets = LAYERS[name]
+        file = self.path(name)
+        made = self.run([self.gpt_path, *options, *SIZES, "-o", file + ".onnx"])
+        if not self.must(made, f"gpt {options}"):
+            return
+        MODELS[file] = (file, ["--device", "A100-80GB"], 4)
+        for budget in [None, *budgets]:
+            self.predicted(file, ["--memory-budget", budget] if budget else [])
+
+    def predicted(self, name, more):
+        """What is predicted, beside plans of all layers."""
+        what = f"{os.path.basename(name)} {more}"
+        found, done = self.auto(name, 4, *more)
+        if not found:
+            return
+        rows = {r["options"]: r for r in found["candidates"] if not r["offload"]}
+        budget = ["--memory-budget", f"{found['budget_bytes']}B"]
+        best, close = float("inf"), 0
+        for x in self.configurations(4, 4, 1, []):
+            text = " ".join(str(w) for w in self.words(x, 4, 1)) or "(no option)"
+            sec, plan = self.planned(name, self.words(x, 4, 1), 4 // x[3], *budget)
+            row = rows[text]
+            if sec is None:
+                self.check(row["state"] != "planned", f"{what}: {text}: {row}")
+                continue
+            best = min(best, sec)
+            self.check(
+                row["state"] != "planned" or abs(row["seconds"] - sec) <= 1e-9 * sec,
+                f"{what}: {text}: {row}, by itself {sec} s",
+            )
+            if row["state"] not in ("planned", "predicted"):
+                continue
+            self.check("predicted_seconds" in row, f"{what}: {text}: no prediction, {row}")
+            # near the smallest budget seconds rise steeply
+            steep = plan["summary"]["overhead"] > 0.4
+            close += not steep
+            for key, is_there, part in (
+                ("predicted_seconds", sec, 0.25 if steep else 0.03),
+                ("predicted_peak_bytes", plan["summary"]["peak_bytes"], 0.03),
+            ):
+                self.check(
+                    abs(row.get(key, 0) - is_there) <= part * is_there,
+                    f"{what}: {text}: {key} {row.get(key)}, by itself {is_there}",
+                )
+        first = found["candidates"][found["best"]]
+        self.check(first["state"] == "planned", f"{what}: the first is {first}")
+        self.check(first["seconds"] <= best * 1.01, f"{what}: {first}, the best takes {best} s")
+        self.check(close >= 4, f"{what}: only {close} predictions")
+        states = [r["state"] for r in found["candidates"]]
+        said = (
+            f"{states.count('planned')} planned, {states.count('predicted')} predicted from "
+            f"models with fewer layers, "
+        )
+        self.check(said in done.stdout, f"{what}: expected '{said}', found {done.stdout[:300]}")
+        print(f"{what}: {close} predictions, {len(rows)} configurations")
+
     def lines(self, name):
         """The choice and runners-up, typed."""
         found, done = self.auto(name, 4, "--memory-budget", "20MiB", "--device", "H100")
@@ -396,7 +462,9 @@ class Test(ck.Bench):
 
 
 def main():
+    gpt = os.path.abspath(ck.option("--gpt", "gpt"))
     test = Test()
+    test.gpt_path = gpt
     for name in test.names or ["lines=mlp"]:
         part, _, value = name.partition("=")
         getattr(test, part)(*([value] if value else []))

@@ -1,0 +1,152 @@
+/* A plan of the model with LAYERS_LEAST layers, and of that with one more. */
+#include "frontend/driver/shortened.h"
+
+#include "frontend/driver/load.h"
+#include "frontend/driver/plan_options.h"
+#include "passes/explore/explore.h"
+
+bool
+may_shorten(const struct cli *c)
+{
+	const struct options *o = &c->opt;
+
+	return o->ep <= 1 && !o->keep.n && !o->recompute.n && !o->nshard
+		&& !o->nprecision && !o->nfrozen_dtype && !o->offload_values.n
+		&& !o->strategy_seed && o->remat != REMAT_EVERY
+		&& !o->host_memory;
+}
+
+/* Whether nothing else reads what layers give that are left out. */
+static bool
+may_leave_out(const struct shortened *s)
+{
+	Graph *g = graph_clone(s->graph);
+	bool ok = layers_shorten(g, &s->layers, LAYERS_LEAST);
+
+	graph_free(g);
+	return ok;
+}
+
+void
+shorten_model(struct shortened *s, const struct cli *c,
+              const struct device_profile *device,
+              const volatile sig_atomic_t *stop)
+{
+	Arena *arena = arena_new();
+	struct model_load load;
+	struct onnx_file *file = NULL;
+
+	s->cli = *c;
+	s->cli.plan_only = true;
+	s->cli.opt.quiet = s->cli.opt.candidate = s->cli.opt.slim = true;
+	s->watch = (struct watch){ .stop = stop };
+	load = (struct model_load){ &s->cli, arena, diag_new("ckc", NULL),
+	                            &s->watch };
+	s->pass = (Pass){ .diag = load.diag, .opt = &s->cli.opt,
+		.target = c->machine->target, .keep = arena,
+		.watch = &s->watch };
+	s->graph = load_model(&load, &file);
+	if (!s->graph)
+		return;
+	s->graph->device = device;
+	if (!explore_to_loss(&s->pass, s->graph) || diag_errors(load.diag))
+		return;
+	layers_find(&s->layers, s->graph, arena);
+	if (s->layers.n > 0 && !may_leave_out(s))
+		s->layers.n = 0;
+}
+
+static bool
+shard_one(struct shortened *s, const struct options *o, int32_t keep)
+{
+	Graph *g = graph_clone(s->graph);
+	struct trial *t = arena_array(s->pass.keep, 1, sizeof *t);
+	bool ok;
+
+	layers_shorten(g, &s->layers, keep);
+	trial_init(t, &s->pass);
+	t->options = *o;
+	t->options.quiet = t->options.candidate = t->options.slim = true;
+	ok = trial_shard(t, g);
+	graph_free(g);
+	s->sharded[keep] = t;
+	return ok;
+}
+
+bool
+shard_layers(struct shortened *s, const struct options *o,
+             const struct auto_job *job)
+{
+	int32_t first = job->excess > 0 ? BUDGETED : FEW;
+	int32_t last = job->excess > 0 ? BUDGETED : MORE;
+
+	for (int32_t k = first; k <= last && !s->failed; k++)
+		if (!s->sharded[k])
+			s->failed = !shard_one(s, o, k);
+	return !s->failed;
+}
+
+/* budget: in bytes; -1: none. */
+static void
+plan_layers(const struct shortened *s, const struct options *o, bool flops,
+            int32_t keep, int64_t budget, struct auto_plan *to)
+{
+	Arena *arena = arena_new();
+	struct trial t;
+
+	*to = (struct auto_plan){ 0 };
+	trial_init(&t, &s->pass);
+	t.options = *o;
+	t.options.budget_bytes = budget;
+	t.options.quiet = t.options.candidate = true;
+	t.options.slim = !flops;
+	trial_plan_sharded(&t, s->sharded[keep]);
+	measure_plan(&t.pass, flops, to);
+	if (to->ok)
+		auto_measure_layers(t.pass.planned.plan, t.graph,
+			layers_of_origins(s->graph, &s->layers, keep, arena),
+			keep, to, arena);
+	graph_free(t.pass.planned.reference);
+	trial_close(&t);
+	arena_free(arena);
+}
+
+void
+predict_plan(const struct shortened *s, const struct options *o, bool flops,
+             struct auto_plan *to)
+{
+	struct auto_plan few, more;
+
+	plan_layers(s, o, flops, FEW, -1, &few);
+	*to = few;
+	if (!few.ok)
+		return;
+	plan_layers(s, o, flops, MORE, -1, &more);
+	*to = more;
+	if (more.ok)
+		auto_extend(&few, &more, s->layers.n - FEW, to);
+	to->predicted = true;
+}
+
+void
+predict_point(const struct shortened *s, const struct options *o,
+              int64_t excess, struct auto_plan *refusal, struct auto_point *to)
+{
+	const int32_t few = BUDGETED;
+	const double share = (double)(few - 1) / (s->layers.n - 1);
+	struct auto_plan whole, less;
+
+	plan_layers(s, o, false, few, -1, &whole);
+	*refusal = whole;
+	if (!whole.ok)
+		return;
+	plan_layers(s, o, false, few,
+	            whole.peak - (int64_t)(share * (double)excess), &less);
+	*refusal = less;
+	if (less.ok)
+		auto_gain(&whole, &less, few, s->layers.n,
+		          (double)o->grad_accum, to);
+	else if (less.least > 0)
+		to->bytes = (double)(whole.peak - less.least) / share;
+	refusal->ok = false;
+}
