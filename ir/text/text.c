@@ -42,9 +42,9 @@
  * node writes any more; `props` lists properties that the graph does not show
  * by itself, `streams N` the random streams handed out, `ranks N` those of the
  * tensor-parallel group, `replicas N exactly` Graph.replicas and .exact,
- * `zero_group N` Graph.zero_group, `expert_group N` Graph.expert_group, `stage N
- * P K` Graph.stage, .stages and .slots, `context N zigzag` Graph.context, `adds`
- * Graph.adds, `halves N` Graph.halves.
+ * `zero_group N` Graph.zero_group, `expert_group N` Graph.expert_group,
+ * `stage N P K` Graph.stage, .stages and .slots, `context N zigzag`
+ * Graph.context, `adds` Graph.adds, `halves N` Graph.halves.
  *
  * Values are printed in the order of their ids, nodes in their own order, and
  * origins in the order in which nodes first mention them, so that equal

@@ -36,7 +36,7 @@ is_bound_forward(const struct stages *s, const Node *n)
 }
 
 static void
-list_nodes(struct places *l)
+list_places(struct places *l)
 {
 	const Graph *g = l->s->g;
 	Arena *a = l->s->p->scratch;
@@ -201,7 +201,7 @@ places_choose(const struct stages *s, int *of_place)
 {
 	struct places l = { .s = s };
 
-	list_nodes(&l);
+	list_places(&l);
 	find_crossings(&l);
 	l.cut = arena_array(s->p->scratch, l.n + 2, sizeof *l.cut);
 	for (uint32_t i = 0; i < s->g->nnode; i++)
