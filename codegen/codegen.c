@@ -53,7 +53,7 @@ static bool
 make_stages(struct emitted_library *lib, Arena *a,
             const struct codegen_schedules *c, Diag *d)
 {
-	lib->stages = stages_collect(a, c, d);
+	lib->stages = stages_collect(a, c, tables_inputs(a, c->g, NULL), d);
 	if (lib->stages)
 		lib->shared.data_bytes =
 			lib->stages->shared[c->nstage - 1].data_bytes;

@@ -281,9 +281,8 @@ move_data(struct shared_values *s, uint64_t by)
 
 static bool
 collect_programs(struct emitted_stages *s, const struct codegen_schedules *c,
-                 Arena *a, Diag *d)
+                 const unsigned char *inputs, Arena *a, Diag *d)
 {
-	const unsigned char *inputs = tables_inputs(a, c->g, NULL);
 	uint64_t data = 0;
 
 	for (int k = 0; k < s->n; k++) {
@@ -305,7 +304,8 @@ collect_programs(struct emitted_stages *s, const struct codegen_schedules *c,
 }
 
 struct emitted_stages *
-stages_collect(Arena *a, const struct codegen_schedules *c, Diag *d)
+stages_collect(Arena *a, const struct codegen_schedules *c,
+               const unsigned char *inputs, Diag *d)
 {
 	struct emitted_stages *s = arena_alloc(a, sizeof *s);
 	struct stage_parts *parts;
@@ -317,7 +317,7 @@ stages_collect(Arena *a, const struct codegen_schedules *c, Diag *d)
 	s->inputs = arena_array(a, n, sizeof *s->inputs);
 	s->part = arena_array(a, PARTS * n, sizeof *s->part);
 	parts = arena_array(a, n, sizeof *parts);
-	if (!collect_programs(s, c, a, d))
+	if (!collect_programs(s, c, inputs, a, d))
 		return NULL;
 	for (int k = 0; k < s->n; k++) {
 		parts[k] = find_parts(&s->program[k]);

@@ -37,9 +37,10 @@ struct emitted_stages {
 };
 
 /* Number the tensors, instructions and messages of all stages, and put their
- * turns in order.  NULL after a diagnostic. */
+ * turns in order.  inputs: of the whole graph, as tables_inputs has them.  NULL
+ * after a diagnostic. */
 struct emitted_stages *stages_collect(Arena *, const struct codegen_schedules *,
-                                      Diag *);
+                                      const unsigned char *inputs, Diag *);
 /* Index in the printed table of the tensor of the first stage that has a value
  * of this name; -1: none. */
 int64_t stages_find(const struct emitted_stages *, const char *name);

@@ -85,12 +85,12 @@ emit_struct(struct emit *e, const Node *n, const struct attrs *at,
 	out_line(e->out, ".causal = %d, .scale = %s, .ratio = %s,",
 	         at->causal != 0, emit_float(e->arena, at->scale),
 	         emit_double(e->arena, at->ratio));
-	emit_stretches(e, at->context, q->shape.dim[2], k->shape.dim[2]);
 	if (at->ratio > 0) {
 		out_line(e->out, ".stream = (uint32_t)%s,",
 		         emit_const(e, at->stream));
 		emit_piece(e, o, at->batch_segments, at->half);
 	}
+	emit_stretches(e, at->context, q->shape.dim[2], k->shape.dim[2]);
 	out_line(e->out, ".type = %s,", tables_dtype(q->dt));
 	if (e->emitter->attention)
 		e->emitter->attention(e, n, q, k);
