@@ -5,6 +5,8 @@
 #include "runtime/support/now.h"
 #include "runtime/world/inside.h"
 
+#include <stdlib.h>
+
 static void *
 operand_of_transfer(void *user, const struct transfer *t, uint32_t rank, int i)
 {
@@ -78,6 +80,7 @@ receive_message(struct world *w, const struct ckr_instr *s, uint32_t rank,
 	CKR_TRY(messages_receive(w->memory->messages, s, rank, task, &message,
 	                         w->err));
 	w->device->call->copy_h2d(w->device, to, message, task->bytes);
+	w->device->call->sync(w->device);
 	return CKR_OK;
 }
 
@@ -119,6 +122,39 @@ same_collective(const struct ckr_program *p, uint32_t i, uint32_t stage)
 	return k;
 }
 
+static ckr_status
+run_here(const struct comm *m)
+{
+	comm_run(m);
+	return CKR_OK;
+}
+
+/* The same in device memory, by way of the host. */
+static ckr_status
+run_by_host(struct world *w, const struct comm *m)
+{
+	uint64_t n = tensor_nbytes(m->tx);
+	void *x[CKR_MAX_GROUP], *y[CKR_MAX_GROUP];
+	struct comm here = *m;
+	char *room = malloc(2 * n * m->ranks + 1);
+
+	if (!room)
+		return err_no_memory(w->err);
+	for (uint32_t k = 0; k < m->ranks; k++) {
+		x[k] = room + 2 * k * n;
+		y[k] = room + (2 * k + 1) * n;
+		w->device->call->copy_d2h(w->device, x[k], m->x[k], n);
+	}
+	here.x = x;
+	here.y = y;
+	comm_run(&here);
+	for (uint32_t k = 0; k < m->ranks; k++)
+		w->device->call->copy_h2d(w->device, m->y[k], y[k], n);
+	w->device->call->sync(w->device);
+	free(room);
+	return device_status(w->device, w->err);
+}
+
 /* A collective of all stages, which live here.  Turns are in an order in which
  * each stage has made its operand when the first comes to its instruction, and
  * the others follow. */
@@ -146,7 +182,8 @@ join_stages(struct world *w, const struct loaded_program *b, uint32_t i)
 			x[k] = arg[0];
 			y[k] = arg[1];
 		}
-		comm_run(&m);
+		CKR_TRY(w->device->addressable ? run_here(&m)
+		        : run_by_host(w, &m));
 	}
 	return CKR_OK;
 }

@@ -204,8 +204,10 @@ class Pipelines(ck.Bench):
             self.check(apart, f"trace: stage {stage}: turns overlap: {ends}")
 
     def some(self):
-        self.one("chargpt-dyn-o24", 3, 4, "")
-        self.one("llama-dynamo", 2, 4, ", ranks and replicas", "--tp", 2, "--dp", 2)
+        # a GPU's products end in other sums where a stage ends
+        near = 1e-6 if FLAGS else 0
+        self.one("chargpt-dyn-o24", 3, 4, "", near=near)
+        self.one("llama-dynamo", 2, 4, ", ranks and replicas", "--tp", 2, "--dp", 2, near=near)
 
 
 def main():

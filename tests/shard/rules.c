@@ -459,11 +459,12 @@ main(int argc, char **argv)
 	for (const struct rule_case *c = rule_case; c->text; c++)
 		if (!alone || op_find(c->op) == alone)
 			try_case(&b, c->text, c->below);
-	/* transfers to host memory, and between replicas that share experts,
-	 * come when ranks have their shards: e2e/offload.py, ref/experts.c */
+	/* transfers to host memory, between replicas that share experts, and
+	 * between stages come when ranks have their shards: e2e/offload.py,
+	 * ref/experts.c, ref/stages.c */
 	for (Op op = OP_NONE + 1; op < OP_COUNT && !alone; op++)
 		if (has_rule(op) && op != OP_MATMUL_END
-		    && !(op_info[op].flags & F_HOST)
+		    && !(op_info[op].flags & (F_HOST | F_STAGES))
 		    && op != OP_GATHER_ROWS && op != OP_SUM_ROWS
 		    && op != OP_EXCHANGE_ROWS
 		    && !b.seen[op]) {
