@@ -34,7 +34,6 @@ shorten_model(struct shortened *s, const struct cli *c,
 {
 	Arena *arena = arena_new();
 	struct model_load load;
-	struct onnx_file *file = NULL;
 
 	s->cli = *c;
 	s->cli.plan_only = true;
@@ -45,7 +44,7 @@ shorten_model(struct shortened *s, const struct cli *c,
 	s->pass = (Pass){ .diag = load.diag, .opt = &s->cli.opt,
 		.target = c->machine->target, .keep = arena,
 		.watch = &s->watch };
-	s->graph = load_model(&load, &file);
+	s->graph = load_model(&load, &s->file);
 	if (!s->graph)
 		return;
 	s->graph->device = device;
@@ -54,6 +53,20 @@ shorten_model(struct shortened *s, const struct cli *c,
 	layers_find(&s->layers, s->graph, arena);
 	if (s->layers.n > 0 && !may_leave_out(s))
 		s->layers.n = 0;
+}
+
+void
+shortened_close(struct shortened *s)
+{
+	for (int i = 0; i <= LAYERS_MOST; i++)
+		if (s->sharded[i])
+			trial_close(s->sharded[i]);
+	if (s->shared)
+		return;
+	graph_free(s->graph);
+	onnx_close(s->file);
+	diag_free(s->pass.diag);
+	arena_free(s->pass.keep);
 }
 
 static bool

@@ -19,7 +19,9 @@ struct shortened {
 	struct cli cli;
 	struct watch watch;
 	Pass pass;
+	struct onnx_file *file;
 	Graph *graph;                   /* whole, after pass loss; */
+	bool shared;                    /* all so far are another one's */
 	struct layers layers;           /* n 0: it cannot be shortened */
 	/* by number of layers: before pass autodiff; NULL: not needed yet */
 	struct trial *sharded[LAYERS_MOST + 1];
@@ -32,6 +34,8 @@ bool may_shorten(const struct cli *);
 void shorten_model(struct shortened *, const struct cli *c,
                    const struct device_profile *,
                    const volatile sig_atomic_t *stop);
+/* Free it, before those that it shares a model with. */
+void shortened_close(struct shortened *);
 /* Shard what a prediction of the job needs.  False: that is refused. */
 bool shard_layers(struct shortened *, const struct options *,
                   const struct auto_job *);

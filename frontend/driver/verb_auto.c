@@ -113,6 +113,7 @@ find_model(struct auto_driver *d, const struct auto_job *job,
 	else
 		shorten_model(s, &c, d->device, d->watch->stop);
 	s->like = job->config;
+	s->shared = like;
 	s->failed = false;
 	for (int i = 0; i <= LAYERS_MOST; i++)
 		s->sharded[i] = NULL;
@@ -252,6 +253,7 @@ verb_auto(struct cli *c, struct watch *watch, Arena *arena, Diag *diag,
 	struct auto_lines lines = { .model = c->model };
 	FILE *out = c->json && outfile_is_stdout(c->json) ? stderr : stdout;
 	struct outputs files = { 0 };
+	bool ok;
 
 	if (c->out)
 		files = outputs_name(c->model, c->out, arena);
@@ -261,8 +263,11 @@ verb_auto(struct cli *c, struct watch *watch, Arena *arena, Diag *diag,
 		return false;
 	lines.device = d.device_name;
 	d.end = c->opt.plan_sec > 0 ? now_sec() + c->opt.plan_sec : 0;
-	if (!auto_search(&d.request, plan_jobs, &d, &found,
-	                 c->opt.quiet || !isatty(2) ? NULL : stderr, arena))
+	ok = auto_search(&d.request, plan_jobs, &d, &found,
+	                 c->opt.quiet || !isatty(2) ? NULL : stderr, arena);
+	while (d.nmodel > 0)
+		shortened_close(d.model[--d.nmodel]);
+	if (!ok)
 		return diag_error(diag, "interrupted");
 	if (found.nplanned == 0)
 		return write_json(&d, &found, &lines) && refuse(&d, &found);
