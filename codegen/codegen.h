@@ -57,19 +57,11 @@ struct codegen_options {
 	const struct codegen_adapter *adapter;
 };
 
-/* A turn of a stage: its steps of one kind for one micro-batch, whose saved
- * values are in a slot. */
-enum codegen_turn_kind { CODEGEN_FORWARD, CODEGEN_BACKWARD, CODEGEN_UPDATE };
-struct codegen_turn {
-	enum codegen_turn_kind kind;
-	uint32_t slot, micro;
-};
-
 /* A stage of a pipeline: its part of the training step. */
 struct codegen_stage {
 	const Graph *g;
 	const Plan *plan;
-	const struct codegen_turn *turn;
+	const struct turn *turn;
 	int nturn;
 };
 

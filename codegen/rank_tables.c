@@ -230,8 +230,7 @@ kind_text(const Node *n)
 
 static void
 emit_comm(struct out *o, const struct rank_tables *r,
-          const struct emitted_program *p, int64_t i,
-          const struct emitted_stages *stages)
+          const struct emitted_program *p, int64_t i)
 {
 	static const char *const axis[GROUP_COUNT] = {
 		[GROUP_RANKS] = "CKR_TP", [GROUP_REPLICAS] = "CKR_DP",
@@ -244,8 +243,10 @@ emit_comm(struct out *o, const struct rank_tables *r,
 	const Node *node = step_node(p, i);
 	Placement from = collective_placement(p->g, node);
 	Placement to = result_placement(p->g, node);
-	bool message = node_is_message(node);
+	struct node_message message = { 0, 0, false };
 
+	if (node_is_message(node))
+		message = node_message(node);
 	out_put(o, "\t{ %s, %s, %d, %s, %s, %" PRId64 ", %d, %" PRId64 ", %"
 	        PRId64 " },\n",
 	        kind_text(node), axis[node_group(node)],
@@ -254,14 +255,12 @@ emit_comm(struct out *o, const struct rank_tables *r,
 	        name_placement(r, o->arena, &from),
 	        name_placement(r, o->arena, &to),
 	        emitted_instr(p, plan_end(p->plan, i)), joins_next(p, i),
-	        message ? node_message(node).peer : 0,
-	        message ? stages_tag(stages, p->number, node) : 0);
+	        message.peer, message.tag);
 }
 
 void
 rank_tables_emit_comm(struct out *o, const struct rank_tables *r,
-                      const struct emitted_part *part, int nparts, int which,
-                      const struct emitted_stages *stages)
+                      const struct emitted_part *part, int nparts, int which)
 {
 	int64_t n = 0;
 
@@ -272,7 +271,7 @@ rank_tables_emit_comm(struct out *o, const struct rank_tables *r,
 			if (!n++)
 				out_put(o, "\nstatic const struct ckr_comm "
 				        "comm%d[] = {\n", which);
-			emit_comm(o, r, part[k].p, i, stages);
+			emit_comm(o, r, part[k].p, i);
 		}
 	if (n)
 		out_put(o, "};\n");

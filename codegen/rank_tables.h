@@ -2,7 +2,6 @@
 #ifndef CODEGEN_RANK_TABLES_H
 #define CODEGEN_RANK_TABLES_H
 
-#include "codegen/stages.h"
 #include "codegen/tables.h"
 
 /* The splits that tables refer to, and the shapes of tensors that are sharded
@@ -25,10 +24,9 @@ const char *rank_tables_placement(const struct rank_tables *, Arena *,
 /* "shard_of[2]", or "NULL" for a value that is not sharded over replicas. */
 const char *rank_tables_shard(const struct rank_tables *, Arena *, const Val *);
 /* Print comm0[] or comm1[]: the transfers of a program of n parts, in their
- * order; the stages whose parts they are, or NULL. */
+ * order. */
 void rank_tables_emit_comm(struct out *, const struct rank_tables *,
-                           const struct emitted_part *, int n, int which,
-                           const struct emitted_stages *);
+                           const struct emitted_part *, int n, int which);
 bool rank_tables_has_transfer(const struct emitted_program *, int64_t step);
 
 #endif

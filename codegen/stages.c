@@ -92,49 +92,36 @@ order_parts(struct emitted_stages *s, const struct stage_parts *parts)
 
 /* ---- messages ---- */
 
-static int
-find_message(const struct emitted_stages *s, int64_t from, int64_t to,
-             int64_t tag)
+/* Tags are those of the nodes: 0, 1, 2... in the whole model. */
+static int64_t
+count_messages(const struct emitted_stages *s)
 {
-	for (int i = 0; i < s->nmessage; i++) {
-		const struct emitted_message *m = &s->message[i];
-
-		if (m->from == from && m->to == to && m->tag == tag)
-			return i;
-	}
-	return -1;
-}
-
-int64_t
-stages_tag(const struct emitted_stages *s, int64_t stage, const Node *n)
-{
-	struct node_message m = node_message(n);
-
-	return m.sends ? find_message(s, stage, m.peer, m.tag)
-		: find_message(s, m.peer, stage, m.tag);
-}
-
-static bool
-collect_messages(struct emitted_stages *s, Arena *a, Diag *d)
-{
-	size_t cap = 0;
+	int64_t n = 0;
 
 	for (int k = 0; k < s->n; k++)
 		for (int64_t i = 0; i < s->program[k].plan->nstep; i++) {
-			const Node *n = node_of_step(&s->program[k], i);
+			const Node *node = node_of_step(&s->program[k], i);
 
-			if (!node_is_message(n) || !node_message(n).sends)
-				continue;
-			if (stages_tag(s, k, n) >= 0)
-				return diag_internal(d, "codegen: two messages "
-				                     "have one tag");
-			s->message = arena_grow(a, s->message,
-				(size_t)s->nmessage, &cap,
-				(size_t)s->nmessage + 1, sizeof *s->message);
-			s->message[s->nmessage++] = (struct emitted_message){
-				k, node_message(n).peer, node_message(n).tag };
+			n += node_is_message(node) && node_message(node).sends;
 		}
-	return true;
+	return n;
+}
+
+static bool
+check_tags(const struct emitted_stages *s, int64_t n, Diag *d)
+{
+	bool ok = true;
+
+	for (int k = 0; k < s->n; k++)
+		for (int64_t i = 0; i < s->program[k].plan->nstep; i++) {
+			const Node *node = node_of_step(&s->program[k], i);
+
+			ok &= !node_is_message(node)
+				|| (uint64_t)node_message(node).tag
+				< (uint64_t)n;
+		}
+	return ok || diag_internal(d, "codegen: a message has a tag of no "
+	                           "other");
 }
 
 /* ---- the order of turns ---- */
@@ -157,24 +144,22 @@ run_steps(struct order *o, int k, int64_t first, int64_t end, bool moved)
 
 	for (int64_t i = first; i < end; i++) {
 		const Node *n = node_of_step(p, i);
-		bool sends;
-		int64_t tag;
+		struct node_message m;
 
 		if (!node_is_message(n))
 			continue;
-		sends = node_message(n).sends;
-		tag = stages_tag(o->s, k, n);
-		if (!sends && (tag < 0 || !o->under_way[tag]))
+		m = node_message(n);
+		if (!m.sends && !o->under_way[m.tag])
 			return false;
 		if (moved)
-			o->under_way[tag] += sends ? 1 : -1;
+			o->under_way[m.tag] += m.sends ? 1 : -1;
 	}
 	return true;
 }
 
 /* Part of a turn, if its turn has come. */
 static bool
-take_part(struct order *o, int k, enum part part, const struct codegen_turn *t)
+take_part(struct order *o, int k, enum part part, const struct turn *t)
 {
 	static const char *const kind[PARTS] = { "CKR_TURN_FORWARD",
 		"CKR_TURN_BACKWARD", "CKR_TURN_NORM", "CKR_TURN_UPDATE" };
@@ -199,9 +184,9 @@ take_turn(struct order *o, int k)
 {
 	const struct codegen_stage *stage = &o->c->stage[k];
 	int last = stage->nturn - 1, next = o->next[k];
-	const struct codegen_turn *t = &stage->turn[next < last ? next : last];
-	enum part part = t->kind == CODEGEN_FORWARD ? FORWARD
-		: t->kind == CODEGEN_BACKWARD ? BACKWARD
+	const struct turn *t = &stage->turn[next < last ? next : last];
+	enum part part = t->kind == TURN_FORWARD ? FORWARD
+		: t->kind == TURN_BACKWARD ? BACKWARD
 		: next == last ? NORM : UPDATE;
 	bool done = next <= last + 1 && !(part == UPDATE && o->norms)
 		&& take_part(o, k, part, t);
@@ -216,11 +201,14 @@ order_turns(struct emitted_stages *s, const struct codegen_schedules *c,
             const struct stage_parts *parts, Arena *a, Diag *d)
 {
 	struct order o = { s, c, parts, .norms = s->n };
+	int64_t messages = count_messages(s);
 	size_t n = 0;
 	bool moved = true, done = true;
 
+	if (!check_tags(s, messages, d))
+		return false;
 	o.next = arena_array(a, (size_t)s->n, sizeof *o.next);
-	o.under_way = arena_array(a, (size_t)s->nmessage + 1,
+	o.under_way = arena_array(a, (size_t)messages + 1,
 	                          sizeof *o.under_way);
 	for (int k = 0; k < s->n; k++)
 		n += (size_t)c->stage[k].nturn + 1;
@@ -232,7 +220,7 @@ order_turns(struct emitted_stages *s, const struct codegen_schedules *c,
 	}
 	for (int k = 0; k < s->n; k++)
 		done &= o.next[k] == c->stage[k].nturn + 1;
-	for (int i = 0; i < s->nmessage; i++)
+	for (int64_t i = 0; i < messages; i++)
 		done &= !o.under_way[i];
 	return done || diag_internal(d, "codegen: stages wait for each other");
 }
@@ -326,9 +314,7 @@ stages_collect(Arena *a, const struct codegen_schedules *c,
 	}
 	number_tensors(s);
 	order_parts(s, parts);
-	if (!collect_messages(s, a, d) || !order_turns(s, c, parts, a, d))
-		return NULL;
-	return s;
+	return order_turns(s, c, parts, a, d) ? s : NULL;
 }
 
 int64_t

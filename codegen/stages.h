@@ -11,12 +11,6 @@ struct emitted_turn {
 	int64_t stage, slot, micro;
 };
 
-/* A message from stage to stage, which its number in this table is the tag
- * of. */
-struct emitted_message {
-	int64_t from, to, tag;          /* tag: of the nodes */
-};
-
 /* The tensors of a program: those that are shared, stage by stage, then the
  * others.  Its instructions: forward of the first to the last stage, backward
  * of the last to the first, the updates up to the norm over stages, the other
@@ -32,20 +26,16 @@ struct emitted_stages {
 	struct emitted_turn *turn;      /* in an order in which each finds what
 	                                 * it receives sent */
 	int nturn;
-	struct emitted_message *message;
-	int nmessage;
 };
 
-/* Number the tensors, instructions and messages of all stages, and put their
- * turns in order.  inputs: of the whole graph, as tables_inputs has them.  NULL
+/* Number the tensors and instructions of all stages, and put their turns in
+ * order.  inputs: of the whole graph, as tables_inputs has them.  NULL
  * after a diagnostic. */
 struct emitted_stages *stages_collect(Arena *, const struct codegen_schedules *,
                                       const unsigned char *inputs, Diag *);
 /* Index in the printed table of the tensor of the first stage that has a value
  * of this name; -1: none. */
 int64_t stages_find(const struct emitted_stages *, const char *name);
-/* The tag of a SEND or RECEIVE. */
-int64_t stages_tag(const struct emitted_stages *, int64_t stage, const Node *);
 /* 1 + index of the shared tensor of an earlier stage that always has the value
  * of a stage's tensor i; 0: none. */
 int64_t stages_tied(const struct emitted_stages *,

@@ -311,8 +311,7 @@ emit_instr(struct out *o, const struct emitted_program *p, int64_t i, int which,
 /* A program of n parts. */
 static bool
 emit_program(struct out *o, const struct emitted_part *part, int n, int which,
-             const struct rank_tables *ranks, const struct emitted_stages *s,
-             Diag *d)
+             const struct rank_tables *ranks, Diag *d)
 {
 	struct rows at = { 0, 0, 0 };
 	uint32_t narg = 0;
@@ -328,7 +327,7 @@ emit_program(struct out *o, const struct emitted_part *part, int n, int which,
 		for (int k = 0; k < x->p->nconst[i]; k++)
 			out_put(o, "%" PRId64 ", ", x->p->constant[i][k]);
 	out_put(o, "0\n};\n");
-	rank_tables_emit_comm(o, ranks, part, n, which, s);
+	rank_tables_emit_comm(o, ranks, part, n, which);
 	out_put(o, "\nstatic const struct ckr_instr instr%d[] = {\n", which);
 	FOR_STEPS (i, x, part, n)
 		emit_instr(o, x->p, i, which, &at);
@@ -670,7 +669,7 @@ emit_stages(struct out *o, const struct emitted_stages *s,
 	rank_tables_emit(o, ranks);
 	emit_stage_tensors(o, s, ranks);
 	stages_emit(o, s);
-	return emit_program(o, s->part, s->npart, 0, ranks, s, d);
+	return emit_program(o, s->part, s->npart, 0, ranks, d);
 }
 
 static bool
@@ -692,7 +691,7 @@ emit_programs(struct out *o, const struct emitted_library *lib,
 			continue;
 		all.end = p[i].plan->nstep;
 		emit_tensors(o, p, i, &lib->shared, ranks, inputs);
-		if (!emit_program(o, &all, 1, i, ranks, NULL, d))
+		if (!emit_program(o, &all, 1, i, ranks, d))
 			return false;
 	}
 	return true;

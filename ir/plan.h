@@ -179,6 +179,20 @@ typedef struct Plan {
 	int64_t nstep;
 } Plan;
 
+/* A stage of a pipeline runs a list of turns.  forward: its nodes of phase
+ * forward, up to graph_boundary; backward: from there to the first one of phase
+ * update; update: the rest.  Count passes run before the first turn, on each
+ * stage alone. */
+enum turn_kind { TURN_FORWARD, TURN_BACKWARD, TURN_UPDATE };
+
+struct turn {
+	enum turn_kind kind;
+	uint16_t slot;                  /* where backward finds what forward
+	                                 * saved */
+	uint32_t micro;                 /* micro-batch; of an update, and its
+	                                 * slot: the last one */
+};
+
 /* The activation that a transfer has copied here; -1. */
 static inline int64_t
 plan_copy_of(const struct plan_tensor *t)

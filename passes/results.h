@@ -61,20 +61,6 @@ struct results {
 	struct runner_up *runner_up;
 };
 
-/* A stage of a pipeline runs a list of turns.  forward: its nodes of phase
- * forward, up to graph_boundary; backward: from there to the first one of phase
- * update; update: the rest.  Count passes run before the first turn, on each
- * stage alone. */
-enum turn_kind { TURN_FORWARD, TURN_BACKWARD, TURN_UPDATE };
-
-struct turn {
-	enum turn_kind kind;
-	uint16_t slot;                  /* where backward finds what forward
-	                                 * saved */
-	uint32_t micro;                 /* micro-batch; of an update, and its
-	                                 * slot: the last one */
-};
-
 /* Found by planning: how a step runs in memory. */
 struct planned {
 	Plan *plan;                     /* plan of the final graph */

@@ -245,23 +245,6 @@ origin_of(struct driver *d)
 	return from;
 }
 
-static const struct codegen_turn *
-turns_of(struct driver *d, const struct pipeline_stage *s)
-{
-	static const enum codegen_turn_kind kind[] = {
-		[TURN_FORWARD] = CODEGEN_FORWARD,
-		[TURN_BACKWARD] = CODEGEN_BACKWARD,
-		[TURN_UPDATE] = CODEGEN_UPDATE,
-	};
-	struct codegen_turn *turn = arena_array(d->arena, (size_t)s->nturn,
-	                                        sizeof *turn);
-
-	for (int i = 0; i < s->nturn; i++)
-		turn[i] = (struct codegen_turn){ kind[s->turn[i].kind],
-			s->turn[i].slot, s->turn[i].micro };
-	return turn;
-}
-
 static void
 add_stages(struct driver *d, struct codegen_schedules *c)
 {
@@ -275,7 +258,7 @@ add_stages(struct driver *d, struct codegen_schedules *c)
 		const struct pipeline_stage *s = &l->stage[k];
 
 		stage[k] = (struct codegen_stage){ s->graph, s->planned.plan,
-			turns_of(d, s), s->nturn };
+			s->turn, s->nturn };
 	}
 	c->stage = stage;
 	c->nstage = l->nstage;
