@@ -234,12 +234,16 @@ sane_tie(const struct ckr_library *lib, const struct ckr_program *p,
          const struct ckr_tensor *t)
 {
 	uint32_t i = (uint32_t)(t - p->tensor);
-	const struct ckr_tensor *of = p->tensor + t->tied - 1;
+	const struct ckr_tensor *of;
 
-	return !t->tied || (i < lib->nshared && t->tied <= i && !of->tied
-	                    && of->stage != t->stage && of->kind == t->kind
-	                    && of->dtype == t->dtype && of->rank == t->rank
-	                    && !memcmp(of->dim, t->dim, sizeof(t->dim)));
+	if (!t->tied)
+		return true;
+	if (i >= lib->nshared || t->tied > i)
+		return false;
+	of = &p->tensor[t->tied - 1];
+	return !of->tied && of->stage != t->stage && of->kind == t->kind
+	       && of->dtype == t->dtype && of->rank == t->rank
+	       && !memcmp(of->dim, t->dim, sizeof(t->dim));
 }
 
 static bool

@@ -40,8 +40,9 @@ count_tags(const struct ckr_program *p)
 
 /* ---- how many are under way ---- */
 
-/* The instructions of a turn: under[tag] messages before and after. */
-static void
+/* The instructions of a turn: under[tag] messages before and after.  False: it
+ * receives what has not been sent. */
+static bool
 count_turn(struct stage_messages *m, const struct ckr_turn *t, uint32_t *under)
 {
 	const struct ckr_program *p = &m->view.lib->program[0];
@@ -51,8 +52,8 @@ count_turn(struct stage_messages *m, const struct ckr_turn *t, uint32_t *under)
 		const struct ckr_tensor *x;
 		struct queue *q;
 
-		if (is_of_kind(s, CKR_RECEIVE))
-			under[s->comm->tag]--;
+		if (is_of_kind(s, CKR_RECEIVE) && under[s->comm->tag]-- == 0)
+			return false;
 		if (!is_of_kind(s, CKR_SEND))
 			continue;
 		x = &p->tensor[p->arg[s->arg0]];
@@ -61,6 +62,7 @@ count_turn(struct stage_messages *m, const struct ckr_turn *t, uint32_t *under)
 		if (++under[s->comm->tag] > q->room)
 			q->room = under[s->comm->tag];
 	}
+	return true;
 }
 
 static ckr_status
@@ -69,16 +71,19 @@ find_room(struct stage_messages *m, struct err *e)
 	const struct ckr_library *lib = m->view.lib;
 	const struct ckr_turn all = { .end = lib->program[0].ninstr };
 	uint32_t *under = calloc(m->n + 1, sizeof(*under));
+	bool ok = true;
 
 	if (!under)
 		return err_no_memory(e);
 	/* as steps run, and as an evaluation does */
-	for (uint32_t i = 0; i < lib->nturn; i++)
-		count_turn(m, &lib->turn[i], under);
+	for (uint32_t i = 0; i < lib->nturn && ok; i++)
+		ok = count_turn(m, &lib->turn[i], under);
 	memset(under, 0, m->n * sizeof(*under));
-	count_turn(m, &all, under);
+	ok = ok && count_turn(m, &all, under);
 	free(under);
-	return CKR_OK;
+	return ok ? CKR_OK : err_set(e, CKR_EDATA, "%s: a turn receives what "
+	                             "no turn before it has sent; compile the "
+	                             "model again", lib->name);
 }
 
 /* ---- memory ---- */

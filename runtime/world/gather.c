@@ -107,8 +107,8 @@ for_runs(struct gather *f, uint32_t first, uint64_t at, uint64_t n, char *out)
 	for (uint64_t i = f->run; i < f->sharding.nrun; i++) {
 		struct shard_run u = sharding_run(&f->sharding, i);
 		uint64_t lo, k = shard_run_part(&u, at, n, &lo) * size;
-		uint32_t owner = f->first_owner + u.replica * f->w->tp
-			+ u.rank;
+		uint32_t of = u.replica * f->w->tp + u.rank;
+		uint32_t owner = f->first_owner + of;
 		uint64_t from = (u.local + lo - u.whole) * size;
 
 		if (u.whole >= at + n)
@@ -118,8 +118,7 @@ for_runs(struct gather *f, uint32_t first, uint64_t at, uint64_t n, char *out)
 		if (k && out)
 			memcpy(out + (lo - at) * size, team
 			       ? team->in + f->place[owner] + f->nbytes[owner]
-			       : f->local[first + owner - f->first_owner]
-			       + from, k);
+			       : f->local[first + of] + from, k);
 		else if (k && owner == f->mine)
 			memcpy(team->out + f->nbytes[owner],
 			       f->local[0] + from, k);
@@ -181,10 +180,9 @@ gather_from_replica(struct gather *f, uint32_t first, uint64_t at, uint64_t n,
 	return CKR_OK;
 }
 
-/* The same in all processes, by the one whose rank is `rank` of its stage. */
+/* The same in the processes of all stages. */
 static ckr_status
-share_gathered(struct gather *f, uint32_t rank, uint64_t at, uint64_t n,
-               char *out)
+gather_for_stages(struct gather *f, uint64_t at, uint64_t n, char *out)
 {
 	struct world *w = f->w;
 	bool all = f->holders == COMM_ALL && f->sharding.nrun;
@@ -194,7 +192,7 @@ share_gathered(struct gather *f, uint32_t rank, uint64_t at, uint64_t n,
 		s = gather_from_replica(f, 0, at, n, out);
 	if (s != CKR_OK || all)
 		return s;
-	return pg_broadcast(w->team, f->t->stage * w->tp * w->dp + rank, out,
+	return pg_broadcast(w->team, f->t->stage * w->tp * w->dp, out,
 	                    (int)(n * tensor_elem_bytes(f->t)), &f->group.task,
 	                    w->err);
 }
@@ -209,7 +207,7 @@ gather_next(struct gather *f, uint64_t at, uint64_t n, char *out)
 	uint32_t first = world_first_of(w, f->t->stage);
 
 	if (!f->batch.nrun && w->team && w->stages > 1)
-		return share_gathered(f, 0, at, n, out);
+		return gather_for_stages(f, at, n, out);
 	if (!f->batch.nrun)
 		return gather_from_replica(f, first, at, n, out);
 	for (uint64_t i = 0; i < f->batch.nrun; i++) {

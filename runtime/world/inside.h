@@ -22,6 +22,10 @@ struct memory {
 	struct transfers *transfers;    /* between ranks of a stage */
 	struct stage_messages *messages; /* between stages; NULL: there is one
 	                                 */
+	uint32_t *next_tied;            /* [nshared]: the next tensor that is
+	                                 * tied to the same one as this, or to
+	                                 * this; 0: none.  NULL: there is one
+	                                 * stage */
 	uint32_t arrived;               /* stages that have come to a collective
 	                                 * of all, which the first one has
 	                                 * carried out */
@@ -40,6 +44,9 @@ struct memory {
 /* The first local rank of the same replica, which has its constants and
  * inputs. */
 uint32_t place_first_rank(const struct world *, uint32_t r);
+
+/* Link tied tensors; false: no memory. */
+bool place_open_ties(struct world *);
 
 /* ---- averages.c ---- */
 

@@ -63,14 +63,35 @@ const struct ckr_tensor *
 world_tied(const struct world *w, const struct ckr_tensor *t, uint32_t stage)
 {
 	const struct ckr_tensor *all = w->lib->program[0].tensor;
-	uint32_t n = w->lib->nshared, at = (uint32_t)(t - all);
+	const uint32_t *next = w->memory->next_tied;
 
 	if (t->stage == stage)
 		return t;
-	for (uint32_t i = at + 1; w->stages > 1 && at < n && i < n; i++)
-		if (all[i].tied == at + 1 && all[i].stage == stage)
+	if (!next || t < all || t >= all + w->lib->nshared)
+		return NULL;
+	for (uint32_t i = next[t - all]; i; i = next[i])
+		if (all[i].stage == stage)
 			return &all[i];
 	return NULL;
+}
+
+bool
+place_open_ties(struct world *w)
+{
+	const struct ckr_tensor *t = w->lib->program[0].tensor;
+	uint32_t *next;
+
+	if (w->stages == 1)
+		return true;
+	next = w->memory->next_tied = calloc(w->lib->nshared + 1,
+	                                     sizeof(*next));
+	for (uint32_t i = w->lib->nshared; next && i-- > 0;) {
+		if (!t[i].tied)
+			continue;
+		next[i] = next[t[i].tied - 1];
+		next[t[i].tied - 1] = i;
+	}
+	return next;
 }
 
 static uint32_t

@@ -118,6 +118,8 @@ place_open(struct world *w)
 	struct memory *m = w->memory;
 
 	m->anonymous = mem_anonymous();
+	if (!place_open_ties(w))
+		return err_no_memory(w->err);
 	CKR_TRY(host_block_open(w));
 	m->resident = calloc(w->count, sizeof(*m->resident));
 	if (!m->resident)
@@ -150,6 +152,7 @@ place_close(struct world *w)
 	for (uint32_t r = 0; r < w->count && w->memory->resident; r++)
 		device_unmap(w->device, &w->memory->resident[r]);
 	free(w->memory->resident);
+	free(w->memory->next_tied);
 	host_block_close(w);
 }
 
