@@ -202,7 +202,8 @@ struct ckr_tensor {
  * 1x1 in blocks of 16 [cin / block][cout / block][output][input]; if
  * cin < block [cout / block][taps][cin][output].  Of bf16 operands, in blocks
  * of 16, rows of a square lie in pairs: [row / 2][column][row % 2], and 1x1 is
- * as any other. */
+ * as any other; if cin < block inputs lie in pairs, forward:
+ * [cout / block][taps][(cin + 1) / 2][output][2]. */
 enum ckr_conv_kind { CKR_CONV_Y, CKR_CONV_DX, CKR_CONV_DW };
 
 struct ckr_blocked {

@@ -23,8 +23,6 @@ is_suited(const struct window *w, Op op, bool half)
 	int64_t cin = w->cin <= BLOCK_PLAIN ? w->cin : padded_channels(w->cin);
 	int64_t most = 1 << 20;
 
-	if (half && w->cin <= BLOCK_PLAIN)
-		return false;
 	if (!half && w->kernel[1] == 1 && w->kernel[2] == 1
 	    && (op == OP_CONV_DW || w->out[1] > BLOCK_POINTS
 	        || w->out[1] * w->out[2] > BLOCK_POINTS))
@@ -67,11 +65,13 @@ set_task_size(struct conv_blocked *b, const struct window *w, Op op,
 	return b->x + b->y;
 }
 
-/* Choose as many rows of windows as fit, then as many images. */
+/* Choose as many rows of windows as fit in `room` floats, then as many
+ * images. */
 static void
-choose_extent(struct conv_blocked *b, const struct window *w, Op op)
+choose_extent(struct conv_blocked *b, const struct window *w, Op op,
+              int64_t room)
 {
-	int64_t room = BLOCK_BYTES / 4, lines = w->out[1], all, n;
+	int64_t lines = w->out[1], all, n;
 
 	b->halo = 0;
 	b->images = 1;
@@ -97,28 +97,55 @@ choose_extent(struct conv_blocked *b, const struct window *w, Op op)
 	set_task_size(b, w, op, lines);
 }
 
+/* Sets of images of conv_dw that each have sums of their own. */
 static int64_t
-count_tasks(const struct conv_blocked *b, const struct window *w, Op op)
+count_parts(const struct window *w, int64_t weights)
 {
-	int64_t all = op == OP_CONV_DX ? b->cin : b->cout;
-	int64_t tasks = w->group * (all / b->channels);
+	int64_t n = larger(1, BLOCK_PART_BYTES / 4 / larger(1, weights));
 
-	if (op == OP_CONV_DW)
-		return tasks * ceil_div(w->images, b->each);
-	return tasks * (w->images / b->images)
-		* ceil_div(w->out[1], b->lines - b->halo);
+	return smaller(n, smaller(2 * BLOCK_TASKS, w->images));
 }
 
-/* Halve the channels of a task until there are enough tasks. */
+/* Halve the channels of a task until there are enough tasks, `tasks` of which
+ * share all channels. */
 static void
-split_channels(struct conv_blocked *b, const struct window *w, Op op)
+split_channels(struct conv_blocked *b, const struct window *w, Op op,
+               int64_t tasks)
 {
-	while (count_tasks(b, w, op) < BLOCK_TASKS
+	int64_t all = op == OP_CONV_DX ? b->cin : b->cout;
+
+	while (tasks * (all / b->channels) < BLOCK_TASKS
 	       && b->channels % (2 * BLOCK) == 0
-	       && b->channels >= 2 * BLOCK_CHANNELS) {
+	       && b->channels >= 2 * BLOCK_CHANNELS)
 		b->channels /= 2;
+	if (op != OP_CONV_DW)
 		set_task_size(b, w, op, b->lines);
-	}
+}
+
+/* A task of conv_dw writes its sums in each call and adds them up: as many
+ * images go into a call as take twice their memory, but 4 MiB at most. */
+static void
+choose_dw(struct conv_blocked *b, const struct window *w, int64_t taps)
+{
+	int64_t parts = count_parts(w, b->weights), sums;
+
+	split_channels(b, w, OP_CONV_DW, w->group * parts);
+	sums = b->channels * b->cin * taps;
+	choose_extent(b, w, OP_CONV_DW, larger(BLOCK_BYTES / 4,
+	                                       smaller(2 * sums, BLOCK_BYTES)));
+	b->each = ceil_div(ceil_div(w->images, b->images), parts) * b->images;
+	b->weights *= ceil_div(w->images, b->each);
+	if (b->each > b->images || b->lines < w->out[1])
+		b->w = sums;
+}
+
+/* The other two. */
+static void
+choose_tasks(struct conv_blocked *b, const struct window *w, Op op)
+{
+	choose_extent(b, w, op, BLOCK_BYTES / 4);
+	split_channels(b, w, op, w->group * (w->images / b->images)
+	               * ceil_div(w->out[1], b->lines - b->halo));
 }
 
 /* Operands of bf16 take half of the memory; the computed one does not.  oneDNN
@@ -142,7 +169,8 @@ set_bf16_sizes(struct conv_blocked *b, const struct window *w, Op op)
 	if (op != OP_CONV)
 		b->y = ceil_div(b->y, 2 * BLOCK) * BLOCK;
 	if (op != OP_CONV_DW)
-		b->weights = ceil_div(b->weights, 2 * BLOCK) * BLOCK;
+		b->weights = ceil_div(b->weights / b->cin * ceil_div(b->cin, 2),
+		                      BLOCK) * BLOCK;
 }
 
 struct conv_blocked
@@ -151,7 +179,7 @@ conv_blocked(const Graph *g, const Node *n)
 	struct window w = window_of(g, n);
 	struct conv_blocked b = { .each = w.images,
 		.half = conv_takes_bf16(g, n) };
-	int64_t taps = w.kernel[1] * w.kernel[2], parts, all;
+	int64_t taps = w.kernel[1] * w.kernel[2], all;
 
 	if (!is_suited(&w, n->op, b.half))
 		return b;
@@ -163,19 +191,11 @@ conv_blocked(const Graph *g, const Node *n)
 	if (!mul_ok(b.cin * b.cout, taps, &all)
 	    || !mul_ok(all, w.group, &all))
 		return b;
-	choose_extent(&b, &w, n->op);
 	b.weights = all;
-	if (n->op == OP_CONV_DW) {
-		parts = larger(1, BLOCK_PART_BYTES / 4 / larger(1, all));
-		if (parts > 2 * BLOCK_TASKS)
-			parts = 2 * BLOCK_TASKS;
-		b.each = ceil_div(ceil_div(w.images, b.images), parts)
-			* b.images;
-		b.weights = all * ceil_div(w.images, b.each);
-	}
-	split_channels(&b, &w, n->op);
-	if (n->op == OP_CONV_DW && (b.each > b.images || b.lines < w.out[1]))
-		b.w = b.channels * b.cin * taps;
+	if (n->op == OP_CONV_DW)
+		choose_dw(&b, &w, taps);
+	else
+		choose_tasks(&b, &w, n->op);
 	/* a single row may be too long */
 	b.fits = b.x + b.y <= 12 * (BLOCK_BYTES / 4);
 	if (b.half && b.fits)

@@ -75,12 +75,13 @@ weights_tag(const struct ckr_blocked *b)
 {
 	bool wide = b->block == 16;
 
+	if (b->cin < b->block)
+		return b->type == CKR_BF16 && b->kind == CKR_CONV_Y
+			? dnnl_OhwI16o2i : wide ? dnnl_Ohwi16o : dnnl_Ohwi8o;
 	if (b->type == CKR_BF16)
 		return b->kind == CKR_CONV_Y ? dnnl_OIhw8i16o2i
 		     : b->kind == CKR_CONV_DX ? dnnl_OIhw8o16i2o
 		     : dnnl_OIhw16i16o;
-	if (b->cin < b->block)
-		return wide ? dnnl_Ohwi16o : dnnl_Ohwi8o;
 	if (b->kind != CKR_CONV_DX)
 		return wide ? dnnl_OIhw16i16o : dnnl_OIhw8i8o;
 	if (wide && b->kernel[0] * b->kernel[1] == 1)

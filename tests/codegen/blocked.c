@@ -16,12 +16,31 @@ blocked_at(float *p, const struct ckr_blocked *b, int64_t channels,
 	return p + ((n * (channels / k) + c / k) * size + i) * k + c % k;
 }
 
+/* Inputs that weights have. */
+static int64_t
+weight_inputs(const struct ckr_blocked *b)
+{
+	return b->cin < b->block && b->type == CKR_BF16 && b->kind == CKR_CONV_Y
+		? (b->cin + 1) / 2 * 2 : b->cin;
+}
+
+int64_t
+blocked_weights(const struct ckr_blocked *b)
+{
+	return b->cout * weight_inputs(b) * b->kernel[0] * b->kernel[1];
+}
+
 static float *
 weight_at(float *p, const struct ckr_blocked *b, int64_t o, int64_t i,
           int64_t tap)
 {
 	int64_t k = b->block, taps = (int64_t)b->kernel[0] * b->kernel[1];
 
+	if (b->cin < k && b->type == CKR_BF16 && b->kind == CKR_CONV_Y)
+		return p + ((o / k * taps + tap) * weight_inputs(b) + i / 2 * 2)
+			* k + o % k * 2 + i % 2;
+	if (b->cin < k)
+		return p + ((o / k * taps + tap) * b->cin + i) * k + o % k;
 	if (b->type == CKR_BF16 && b->kind != CKR_CONV_DW) {
 		int64_t row = b->kind == CKR_CONV_Y ? i % k : o % k;
 		int64_t column = b->kind == CKR_CONV_Y ? o % k : i % k;
@@ -29,8 +48,6 @@ weight_at(float *p, const struct ckr_blocked *b, int64_t o, int64_t i,
 		return p + ((o / k * (b->cin / k) + i / k) * taps + tap) * k * k
 			+ row / 2 * 2 * k + column * 2 + row % 2;
 	}
-	if (b->cin < k)
-		return p + ((o / k * taps + tap) * b->cin + i) * k + o % k;
 	if (b->kind != CKR_CONV_DX)
 		return p + ((o / k * (b->cin / k) + i / k) * taps + tap) * k *
 		           k + i % k * k + o % k;
@@ -111,20 +128,20 @@ blocked_conv(void *convs, int thread, uint32_t job, void *x_given,
 	const struct ckr_blocked *b = &((const struct ckr_blocked *)convs)[job];
 	int64_t in = (int64_t)b->in[0] * b->in[1];
 	int64_t out = (int64_t)b->out[0] * b->out[1];
-	int64_t taps = (int64_t)b->kernel[0] * b->kernel[1];
+	int64_t weights = blocked_weights(b);
 	float *x, *w, *y;
 
 	(void)thread;
 	memset(scratch, 0xa5, (size_t)b->scratch);
 	x = as_floats(b, CKR_CONV_DX, x_given, b->images * b->cin * in);
-	w = as_floats(b, CKR_CONV_DW, w_given, b->cout * b->cin * taps);
+	w = as_floats(b, CKR_CONV_DW, w_given, weights);
 	y = as_floats(b, CKR_CONV_Y, y_given, b->images * b->cout * out);
 	if (b->kind == CKR_CONV_Y)
 		memset(y, 0, (size_t)(b->images * b->cout * out) * sizeof *y);
 	else if (b->kind == CKR_CONV_DX)
 		memset(x, 0, (size_t)(b->images * b->cin * in) * sizeof *x);
 	else
-		memset(w, 0, (size_t)(b->cout * b->cin * taps) * sizeof *w);
+		memset(w, 0, (size_t)weights * sizeof *w);
 	for (int64_t n = 0; n < b->images; n++)
 		for (int64_t o = 0; o < b->cout; o += b->block)
 			for (int64_t i = 0; i < b->cin; i++)

@@ -193,7 +193,7 @@ PUBLISHED = {"runtime/ckr.h": "CKR_H", "runtime/ckr_abi.h": "CKR_ABI_H"}
 BY_NAME = re.compile(r"\bcase OP_(?!##)|[!=]= OP_(?!NONE\b|COUNT\b)")
 OPS = {
     "codegen/codegen.c": (1, "accumulation"),
-    "codegen/cpu/conv_blocked.c": (16, "emit rules that ops share"),
+    "codegen/cpu/conv_blocked.c": (15, "emit rules that ops share"),
     "codegen/cpu/conv.c": (2, "emit rules that ops share"),
     "codegen/cpu/conv_tile.c": (4, "emit rules that ops share"),
     "codegen/rules/copy.c": (4, "emit rules that ops share"),

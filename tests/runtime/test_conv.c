@@ -57,12 +57,25 @@ cut(float *x, int64_t n)
 	}
 }
 
+/* The last input's other half, where inputs lie in pairs: zeros. */
+static void
+clear_padding(const struct ckr_blocked *b, float *w)
+{
+	int64_t taps = (int64_t)b->kernel[0] * b->kernel[1];
+	int64_t pair = 2 * b->block, row = (b->cin + 1) / 2 * pair;
+
+	if (blocked_weights(b) > b->cout * b->cin * taps)
+		for (int64_t i = 0; i < blocked_weights(b); i++)
+			if (i % row >= row - pair && i % 2)
+				w[i] = 0;
+}
+
 static struct operands
 operands_of(const struct ckr_blocked *b)
 {
 	struct operands o = { .n = {
 		(int64_t)b->images * b->cin * b->in[0] * b->in[1],
-		(int64_t)b->cout * b->cin * b->kernel[0] * b->kernel[1],
+		blocked_weights(b),
 		(int64_t)b->images * b->cout * b->out[0] * b->out[1] } };
 
 	for (int k = 0; k < 3; k++) {
@@ -73,6 +86,8 @@ operands_of(const struct ckr_blocked *b)
 			seed = seed * 1664525 + 1013904223;
 			o.v[k][i] = (float)(seed >> 8) / (1 << 23) - 1;
 		}
+		if (k == 1)
+			clear_padding(b, o.v[k]);
 		if (b->type == CKR_BF16 && k != result[b->kind])
 			cut(o.v[k], o.n[k]);
 	}

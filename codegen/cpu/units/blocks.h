@@ -156,6 +156,31 @@ ckr_pack_each(void *to, const void *from, int type, int64_t plane,
 		                  type, n);
 }
 
+/* The same by squares of positions that lie side by side; nothing from `end` on
+ * is read. */
+static inline void
+ckr_pack_steps(void *to, const void *from, int type, int64_t plane,
+               int64_t step, int64_t n, int64_t have, const void *end)
+{
+	int64_t each = (CKR_BLOCK - 1) / step + 1, i = 0;
+	int64_t left = ((const char *)end - (const char *)from)
+		/ ckr_size(type) - (have - 1) * plane - CKR_BLOCK;
+	float square[CKR_SQUARE];
+
+	for (; i < n && i * step <= left; i += each) {
+		ckr_turn(square, type, CKR_BLOCK, ckr_item(from, type, i
+		         * step), type, plane, have);
+		for (int64_t k = 0; k < each && i + k < n; k++)
+			memcpy(ckr_item(to, type, (i + k) * CKR_BLOCK),
+			       ckr_item(square, type, k * step * CKR_BLOCK),
+			       (size_t)(CKR_BLOCK * ckr_size(type)));
+	}
+	if (i < n)
+		ckr_pack_each(ckr_item(to, type, i * CKR_BLOCK),
+		              ckr_item(from, type, i * step), type, plane, step,
+		              n - i, have);
+}
+
 /* n positions of `have` channels, `plane` apart; nothing from `end` on is
  * read. */
 static inline void
@@ -183,17 +208,18 @@ ckr_pack(void *to, const void *from, int type, int64_t plane, int64_t n,
 	}
 }
 
-/* The reverse, of floats; `from` may be read up to a square beyond n. */
+/* The reverse, of floats, to positions `step` apart; `from` may be read up to a
+ * square beyond n. */
 static inline void
-ckr_unpack(void *to, int type, int64_t plane, const float *from, int64_t n,
-           int64_t have)
+ckr_unpack(void *to, int type, int64_t plane, int64_t step, const float *from,
+           int64_t n, int64_t have)
 {
 	float square[CKR_SQUARE];
 
 	for (int64_t i = 0; i < n; i += CKR_BLOCK) {
 		int64_t len = n - i < CKR_BLOCK ? n - i : CKR_BLOCK;
 
-		if (len == CKR_BLOCK && have == CKR_BLOCK) {
+		if (len == CKR_BLOCK && have == CKR_BLOCK && step == 1) {
 			ckr_turn(ckr_item(to, type, i), type, plane,
 			         from + i * CKR_BLOCK, CKR_F32, CKR_BLOCK,
 			         CKR_BLOCK);
@@ -202,9 +228,10 @@ ckr_unpack(void *to, int type, int64_t plane, const float *from, int64_t n,
 		ckr_turn(square, type, CKR_BLOCK, from + i * CKR_BLOCK,
 		         CKR_F32, CKR_BLOCK, CKR_BLOCK);
 		for (int64_t c = 0; c < have; c++)
-			memcpy(ckr_item(to, type, c * plane + i),
-			       ckr_item(square, type, c * CKR_BLOCK),
-			       (size_t)(len * ckr_size(type)));
+			ckr_copy_elements(ckr_item(to, type, c * plane + i
+			                           * step), step,
+			                  ckr_item(square, type, c * CKR_BLOCK),
+			                  1, type, len);
 	}
 }
 
@@ -255,7 +282,7 @@ ckr_pack_row(void *to, const void *from, int type, int64_t plane, int64_t have,
 	if (w->step == 1)
 		ckr_pack(at, from, type, plane, n, have, end);
 	else
-		ckr_pack_each(at, from, type, plane, w->step, n, have);
+		ckr_pack_steps(at, from, type, plane, w->step, n, have, end);
 	ckr_zeros(ckr_item(to, type, w->hi * CKR_BLOCK), type,
 	          (width - w->hi) * CKR_BLOCK);
 }
@@ -382,21 +409,31 @@ ckr_pack_weights(const struct ckr_conv *c, void *to, const void *w,
 				type, c->taps);
 }
 
-/* Few inputs: [tap][input][output of the block]. */
+/* Inputs of copied weights: those of bf16 lie in pairs. */
+static inline int64_t
+ckr_weight_inputs(const struct ckr_conv *c, const struct ckr_blocks *b)
+{
+	return c->type == CKR_F32 ? b->cin : (b->cin + 1) / 2 * 2;
+}
+
+/* Few inputs: [tap][input][output of the block], or [tap][pair of inputs]
+ * [output of the block][input of the pair]. */
 static inline void
-ckr_plain_weights(const struct ckr_conv *c, void *to, const void *w,
-                  int64_t o)
+ckr_plain_weights(const struct ckr_conv *c, const struct ckr_blocks *b,
+                  void *to, const void *w, int64_t o)
 {
 	int64_t row = c->cin * c->taps, n = ckr_filled(c->cout - o);
+	int64_t ins = ckr_weight_inputs(c, b);
+	int64_t pair = c->type == CKR_F32 ? 1 : 2;
 
-	ckr_zeros(to, c->type, row * CKR_BLOCK);
+	ckr_zeros(to, c->type, ins * c->taps * CKR_BLOCK);
 	for (int64_t t = 0; t < c->taps; t++)
 		for (int64_t m = 0; m < c->cin; m++)
 			ckr_copy_elements(
-				ckr_item(to, c->type, (t * c->cin + m)
-				            * CKR_BLOCK), 1,
-				ckr_item(w, c->type, o * row + m * c->taps
-				            + t), row, c->type, n);
+				ckr_item(to, c->type, (t * ins + m / pair
+				            * pair) * CKR_BLOCK + m % pair),
+				pair, ckr_item(w, c->type, o * row + m * c->taps
+				                  + t), row, c->type, n);
 }
 
 #endif

@@ -58,7 +58,8 @@ ckr_blocks_task(const struct ckr_conv *c, const struct ckr_blocks *b, void *y,
 		           ckr_item(x, type, ((image + i) * c->group + g)
 		                       * c->cin * c->in_size), line, end);
 	ckr_call_blocks(b, in, ckr_item(workspace, type,
-	                                   (g * b->cout + first) * b->cin
+	                                   (g * b->cout + first)
+	                                   * ckr_weight_inputs(c, b)
 	                                   * c->taps), out, in, env);
 	for (int64_t i = 0; i < b->images; i++) {
 		int64_t to = (((image + i) * c->group + g) * c->cout + first)
@@ -74,8 +75,8 @@ ckr_blocks_task(const struct ckr_conv *c, const struct ckr_blocks *b, void *y,
 			if (have > 0)
 				ckr_unpack(ckr_item(y, type, to + k
 				           * c->out_size + from * w), type,
-				           c->out_size, out + (from - line) *
-				           w * CKR_BLOCK,
+				           c->out_size, 1, out + (from - line)
+				           * w * CKR_BLOCK,
 				           (line + b->lines - from) * w, have);
 			out += each;
 		}
@@ -88,7 +89,7 @@ ckr_blocks_conv(const struct ckr_conv *c, const struct ckr_blocks *b, void *y,
                 float *workspace, const struct ckr_env *env)
 {
 	int type = c->type;
-	int64_t size = b->cin * c->taps * CKR_BLOCK;
+	int64_t size = ckr_weight_inputs(c, b) * c->taps * CKR_BLOCK;
 	int64_t tasks = c->images / b->images * c->group *
 	                ((c->out[1] + b->lines - 1) / b->lines) *
 	                (b->cout / b->channels);
@@ -104,7 +105,7 @@ ckr_blocks_conv(const struct ckr_conv *c, const struct ckr_blocks *b, void *y,
 					(g * b->cout + o) / CKR_BLOCK * size);
 
 				if (b->cin < CKR_BLOCK)
-					ckr_plain_weights(c, to, from, o);
+					ckr_plain_weights(c, b, to, from, o);
 				else
 					for (int64_t i = 0; i < b->cin;
 					     i += CKR_BLOCK)
@@ -143,13 +144,7 @@ ckr_unpack_dx(const struct ckr_conv *c, const struct ckr_blocks *b, void *dx,
 		return;
 	dx = ckr_item(dx, type, w.first + w.lo * w.step);
 	from += (row * b->extent[1] + w.lo) * CKR_BLOCK;
-	if (w.step == 1)
-		ckr_unpack(dx, type, plane, from, n, have);
-	else
-		for (int64_t k = 0; k < have; k++)
-			for (int64_t i = 0; i < n; i++)
-				ckr_narrow(dx, type, k * plane + i * w.step,
-				           from + i * CKR_BLOCK + k, 1);
+	ckr_unpack(dx, type, plane, w.step, from, n, have);
 }
 
 /* Rows lo..hi-1 of one block of channels, from a task's part that begins
@@ -164,8 +159,8 @@ ckr_unpack_rows(const struct ckr_conv *c, const struct ckr_blocks *b,
 	if (b->point && s == 1 && c->stride[2] == 1 && c->begin[1] == 0 &&
 	    c->begin[2] == 0 && b->extent[1] == width) {
 		ckr_unpack(ckr_item(dx, c->type, lo * width), c->type,
-		           c->in_size, from + (lo - line) * width * CKR_BLOCK,
-		           (hi - lo) * width, have);
+		           c->in_size, 1, from + (lo - line) * width
+		           * CKR_BLOCK, (hi - lo) * width, have);
 		return;
 	}
 	for (int64_t h = lo; h < hi; h++) {

@@ -11,8 +11,22 @@
 	     (v.at[2] = ckr_pool_taps(p, 2, i_, &v.lo[2], &v.hi[2]), 1); \
 	     i_++, w_++)
 
-/* The best of windows from..from+n-1 of a line, tap by tap: the first of
- * equals, the last NaN. */
+/* One tap of windows lo..hi-1: the first of equals, the last NaN. */
+static inline void
+ckr_max_tap(const float *x, int64_t row, int64_t s, int64_t lo, int64_t hi,
+            float *best, int32_t *at)
+{
+#pragma omp simd
+	for (int64_t i = lo; i < hi; i++) {
+		float e = x[row + i * s];
+		int take = (e > best[i]) | (e != e) | (at[i] < 0);
+
+		best[i] = take ? e : best[i];
+		at[i] = take ? (int32_t)(row + i * s) : at[i];
+	}
+}
+
+/* The best of windows from..from+n-1 of a line, tap by tap. */
 static inline void
 ckr_max_piece(const struct ckr_pool *p, const struct ckr_cover *v,
               const float *x, int64_t from, int64_t n, float *best,
@@ -34,14 +48,13 @@ ckr_max_piece(const struct ckr_pool *p, const struct ckr_cover *v,
 		if (first < p->in[2])
 			hi = (p->in[2] - 1 - first) / s + 1;
 		hi = hi > n ? n : hi;
-#pragma omp simd
-		for (int64_t i = lo; i < hi; i++) {
-			float e = x[row + i * s];
-			int take = (e > best[i]) | (e != e) | (at[i] < 0);
-
-			best[i] = take ? e : best[i];
-			at[i] = take ? (int32_t)(row + i * s) : at[i];
-		}
+		/* a constant step needs no gather */
+		if (s == 1)
+			ckr_max_tap(x, row, 1, lo, hi, best, at);
+		else if (s == 2)
+			ckr_max_tap(x, row, 2, lo, hi, best, at);
+		else
+			ckr_max_tap(x, row, s, lo, hi, best, at);
 	}
 }
 
