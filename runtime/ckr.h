@@ -212,7 +212,8 @@ ckr_status ckr_memory(ckr_ctx *ctx, struct ckr_memory *memory);
 
 /* "onednn 2.6.0", "openblas 0.3.21 (SkylakeX, openmp)", "own (avx512)"; on a
  * GPU "cublas", and for convolutions ", convolutions by cudnn 9.19.0", ", 50 of
- * 53 convolutions by ..." or ", im2col convolutions" with the reason. */
+ * 53 convolutions by ..." or ", im2col convolutions" with the reason; after a
+ * step also ", without epilogue ..." or ", without CUDA graphs". */
 const char *ckr_blas(const ckr_ctx *ctx);
 /* Bytes in host memory (ckc --offload), of all ranks here; the
  * folder of the file that they are in, NULL: pinned memory. */

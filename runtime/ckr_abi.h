@@ -17,7 +17,7 @@
 #define CKR_MAX_GROUP 1024      /* ranks of a group, see enum ckr_axis */
 #define CKR_ANY_REPLICAS UINT32_MAX
 #define CKR_PROGRAMS 3          /* programs of a library */
-#define CKR_UPDATES_BYTES 32768 /* of updates that a launch applies */
+#define CKR_JOINED_BYTES 32768  /* of what a launch does for many tensors */
 
 /* ORDER DT: as runtime/support/dtypes.h, from 1.  An element of the last two
  * types is a block of 64 weights, see support/block_layout.h. */
@@ -275,14 +275,15 @@ typedef void ckr_sgemm_fn(int ta, int tb, int64_t m, int64_t n, int64_t k,
                           const float *b, int64_t ldb, float beta, float *c,
                           int64_t ldc);
 
-/* Updates on a GPU that one launch applies.  A kernel of an instruction with
- * `joins` adds its update to env.updates, if that is not NULL, instead of
- * launching it; if it does not fit there, it launches those before it. */
-struct ckr_updates {
+/* Updates, or checks of tensors, that one launch on a GPU carries out.  A
+ * kernel of an instruction with `joins`, and library.finite, add theirs to
+ * env.joined, if that is not NULL, instead of launching it; if it does not fit
+ * there, they launch those before it. */
+struct ckr_joined_launch {
 	/* Launches them all, in any order; then there are none. */
-	void (*launch)(struct ckr_updates *, struct ckr_env *);
+	void (*launch)(struct ckr_joined_launch *, struct ckr_env *);
 	uint32_t n;                     /* 0: none, launch is not set */
-	uint64_t table[CKR_UPDATES_BYTES / 8];  /* the library's */
+	uint64_t table[CKR_JOINED_BYTES / 8];   /* the library's */
 };
 
 /* What a kernel may ask of the run time. */
@@ -347,8 +348,8 @@ struct ckr_env {
 	/* settings of the parameter being updated; on a GPU the host's
 	 * environment has them when the update is launched */
 	struct ckr_param_group group;
-	struct ckr_updates *updates;    /* of the host; NULL: an update is
-	                                 * launched by itself */
+	struct ckr_joined_launch *joined;       /* of the host; NULL: what
+	                                 * may join is launched by itself */
 	int32_t skip_finite_check;      /* library.finite checks nothing */
 	/* Kernels write all fields from here on.  A kernel that met bad data
 	 * (an index out of range) sets them; the step then fails with this
@@ -407,7 +408,7 @@ struct ckr_instr {
 	                                 * ranks have arrived; NULL: none */
 	uint32_t stage;                 /* whose ranks carry it out */
 	int32_t joins;                  /* 1: `run` is an update that may join
-	                                 * env.updates */
+	                                 * env.joined */
 };
 
 /* One schedule over the same parameters. */

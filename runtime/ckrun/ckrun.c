@@ -412,6 +412,9 @@ print_tail(const struct train_run *r)
 	if (strstr(ckr_blas(r->m), "without epilogue"))
 		printf("matrix products by %s: these are computed in a second "
 		       "kernel\n", ckr_blas(r->m));
+	if (strstr(ckr_blas(r->m), "without CUDA graphs"))
+		printf("steps are launched kernel by kernel: a CUDA graph "
+		       "cannot record them; for the reason, set CKR_LOG=1\n");
 	printf("peak %llu bytes%s, planned %llu; the process grew by %llu\n",
 	       (unsigned long long)m.peak_bytes,
 	       ckr_ranks(r->m) > 1 ? " per rank" : "",

@@ -238,11 +238,13 @@ end_capture(struct device *d)
 	cu_graph graph = NULL;
 	cu_ready ready = NULL;
 
-	if (gpu_failed(g) || !gpu_done(g, g->cu.captured(gpu_stream(g), &graph),
-	                               "capturing kernels"))
-		return NULL;
-	gpu_done(g, g->cu.instantiate(&ready, graph, 0), "creating a graph");
-	g->cu.graph_free(graph);
+	/* after an error, too, or the stream would record for ever */
+	gpu_done(g, g->cu.captured(gpu_stream(g), &graph), "capturing kernels");
+	if (graph && !gpu_failed(g))
+		gpu_done(g, g->cu.instantiate(&ready, graph, 0),
+		         "creating a graph");
+	if (graph)
+		g->cu.graph_free(graph);
 	return ready;
 }
 

@@ -27,6 +27,13 @@ device_status(const struct device *d, struct err *e)
 	return d->status != CKR_OK ? d->status : CKR_EIO;
 }
 
+void
+device_forget_error(struct device *d)
+{
+	d->first = (struct err){ .text = "" };
+	d->status = CKR_OK;
+}
+
 ckr_status
 device_no_memory(const struct device *d, struct err *e)
 {

@@ -84,8 +84,8 @@ struct device_calls {
 	void (*event_wait)(struct device *, void *event, enum device_stream);
 	void (*event_sync)(struct device *, void *event);
 	/* Work enqueued between graph_begin and graph_end is recorded into a
-	 * graph, which graph_launch runs as a whole.  NULL: recording failed.
-	 * No copies, events or sync() in between. */
+	 * graph, which graph_launch runs as a whole.  NULL: recording failed,
+	 * and nothing of it runs.  No copies, events or sync() in between. */
 	void (*graph_begin)(struct device *);
 	void *(*graph_end)(struct device *);
 	void (*graph_launch)(struct device *, void *graph);
@@ -119,6 +119,8 @@ void device_close(struct device *);
 /* Whether there was an error, in *e then; its status. */
 bool device_failed(const struct device *, struct err *e);
 ckr_status device_status(const struct device *, struct err *e);
+/* Go on after an error of work that was not to be carried out. */
+void device_forget_error(struct device *);
 
 /* The status of an allocation that failed, in words. */
 ckr_status device_no_memory(const struct device *, struct err *);

@@ -22,10 +22,13 @@
  * portion is captured the first time, when libraries have loaded what they need
  * in a synchronous step, and launched as a graph from then on.
  * What differs between launches, kernels read from memory: inputs, and the
- * environment.  CKR_GRAPHS=0: kernel by kernel.
+ * environment.  CKR_GRAPHS=0, or if a library cannot be recorded: kernel by
+ * kernel.
  */
 #include "runtime/stepping/inside.h"
+#include "runtime/support/env.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -202,7 +205,25 @@ enqueue_steps(struct stepping *c, enum step_segment which, uint32_t from,
 	return instr_check_launches(c, to);
 }
 
-static ckr_status
+/* Recorded work that fails may run all the same: engines of cuDNN may allocate
+ * or wait.  What fails there, too, says so. */
+static void
+give_up_graphs(struct stepping *c)
+{
+	struct device *d = c->device;
+	size_t n = strlen(d->libraries);
+
+	if (env_is_on("CKR_LOG"))
+		fprintf(stderr, "ckr: no CUDA graphs: %s\n",
+		        d->first.text[0] ? d->first.text : c->err->text);
+	snprintf(d->libraries + n, sizeof(d->libraries) - n,
+	         ", without CUDA graphs");
+	device_forget_error(d);
+	c->lib->launch_error();
+	c->async.graphs = false;
+}
+
+static void
 record_segment(struct stepping *c, enum step_segment which, uint32_t from,
 	       uint32_t to)
 {
@@ -212,11 +233,13 @@ record_segment(struct stepping *c, enum step_segment which, uint32_t from,
 	c->device->call->graph_begin(c->device);
 	s = enqueue_steps(c, which, from, to);
 	work = c->device->call->graph_end(c->device);
-	if (s == CKR_OK)
+	if (s == CKR_OK && work) {
 		c->async.graph[which] = work;
-	else if (work)
+		return;
+	}
+	if (work)
 		c->device->call->graph_free(c->device, work);
-	return s;
+	give_up_graphs(c);
 }
 
 static ckr_status
@@ -231,12 +254,11 @@ enqueue_segment(struct stepping *c, enum step_segment which)
 
 	if (from >= to)
 		return CKR_OK;
+	if (c->async.graphs && c->count.pass <= 1 && !c->async.graph[which])
+		record_segment(c, which, from, to);
 	if (!c->async.graphs || c->count.pass > 1)
 		return enqueue_steps(c, which, from, to);
-	if (!c->async.graph[which])
-		CKR_TRY(record_segment(c, which, from, to));
-	if (c->async.graph[which])
-		c->device->call->graph_launch(c->device, c->async.graph[which]);
+	c->device->call->graph_launch(c->device, c->async.graph[which]);
 	return device_status(c->device, c->err);
 }
 

@@ -394,6 +394,32 @@ finite_check_grads(struct stepping *c, const struct loaded_program *b,
 	       ? finite_check_waiting_grads(c, b, step) : CKR_OK;
 }
 
+/* Have a GPU check all gradients that wait before `step`. */
+static void
+enqueue_grad_checks(struct stepping *c, const struct loaded_program *b,
+                    uint32_t step)
+{
+	struct ckr_joined_launch checks;
+
+	instr_begin_joined(c, &checks);
+	for (uint32_t i = 0; i < b->p->ntensor; i++) {
+		const struct ckr_tensor *t = &b->p->tensor[i];
+
+		if (is_pending_grad(b->p, t, step))
+			FOR_STAGE (r, c->world, t->stage)
+				enqueue_check(c, b, r, t);
+	}
+	instr_end_joined(c);
+}
+
+static bool
+are_finite_on_gpu(struct stepping *c, const struct loaded_program *b,
+                  uint32_t step)
+{
+	enqueue_grad_checks(c, b, step);
+	return !env_found_nonfinite(c);
+}
+
 ckr_status
 finite_check_waiting_grads(struct stepping *c, const struct loaded_program *b,
                            uint32_t step)
@@ -401,10 +427,13 @@ finite_check_waiting_grads(struct stepping *c, const struct loaded_program *b,
 	const struct ckr_program *p = b->p;
 	double x;
 
+	if (c->finite.off || (c->device->deferred
+	                      && are_finite_on_gpu(c, b, step)))
+		return CKR_OK;
 	for (uint32_t i = 0; i < p->ntensor; i++) {
 		const struct ckr_tensor *t = &p->tensor[i];
 
-		if (!c->finite.off && is_pending_grad(p, t, step)
+		if (is_pending_grad(p, t, step)
 		    && !is_tensor_finite(c, b, t, &x))
 			return report_bad_gradient(c, p->tensor[t->param].name,
 			                           x);
@@ -416,13 +445,11 @@ void
 finite_enqueue(struct stepping *c, const struct loaded_program *b, uint32_t i)
 {
 	const struct ckr_program *p = b->p;
-	bool due = must_check_grads(c, p, i + 1);
 
 	if (p->loss >= 0 && p->tensor[p->loss].ready == (int32_t)i)
 		enqueue_check(c, b, 0, &p->tensor[p->loss]);
-	for (uint32_t k = 0; k < p->ntensor && due; k++)
-		if (is_pending_grad(p, &p->tensor[k], i + 1))
-			enqueue_check(c, b, 0, &p->tensor[k]);
+	if (must_check_grads(c, p, i + 1))
+		enqueue_grad_checks(c, b, i + 1);
 }
 
 void

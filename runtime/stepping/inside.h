@@ -257,6 +257,10 @@ ckr_status instr_run(struct stepping *, const struct loaded_program *,
  * it; *next: the first that is not. */
 ckr_status instr_run_some(struct stepping *, const struct loaded_program *,
                           uint32_t i, uint32_t to, uint32_t *next);
+/* Between the two, updates and checks are collected in `all`, as far as they
+ * may join; the second launches them. */
+void instr_begin_joined(struct stepping *, struct ckr_joined_launch *all);
+void instr_end_joined(struct stepping *);
 /* Whether all kernels before instruction i could be launched. */
 ckr_status instr_check_launches(struct stepping *, uint32_t i);
 /* Before instruction i: whether kernels of a GPU have found bad data. */

@@ -191,23 +191,39 @@ end_of_joined(const struct stepping *c, const struct ckr_program *p,
 	return end > i ? end : i + 1;
 }
 
+void
+instr_begin_joined(struct stepping *c, struct ckr_joined_launch *all)
+{
+	all->n = 0;
+	c->env.joined = all;
+}
+
+void
+instr_end_joined(struct stepping *c)
+{
+	struct ckr_joined_launch *all = c->env.joined;
+
+	c->env.joined = NULL;
+	if (all->n)
+		all->launch(all, &c->env);
+}
+
 ckr_status
 instr_run_some(struct stepping *c, const struct loaded_program *b, uint32_t i,
                uint32_t to, uint32_t *next)
 {
-	struct ckr_updates updates;
+	struct ckr_joined_launch updates;
 	ckr_status s = CKR_OK;
 
 	*next = end_of_joined(c, b->p, i, to);
 	if (*next == i + 1)
 		return instr_run(c, b, i);
-	updates.n = 0;
-	c->env.updates = &updates;
+	instr_begin_joined(c, &updates);
 	for (; i < *next && s == CKR_OK; i++)
 		s = instr_run(c, b, i);
-	c->env.updates = NULL;
-	if (updates.n && s == CKR_OK)
-		updates.launch(&updates, &c->env);
+	if (s != CKR_OK)
+		updates.n = 0;
+	instr_end_joined(c);
 	return s;
 }
 

@@ -223,9 +223,24 @@ def folder_with(bench, name, library):
     return there
 
 
+def goes_on_unrecorded(bench, m):
+    """An engine that no graph can record runs kernel by kernel, and a run says so."""
+    bits = m.trained()[1]
+    for late in "0", "5":
+        env = {"CKR_FAKE_CUDNN": "unrecorded", "CKR_FAKE_GPU_LATE": late}
+        bench.check(m.trained(**env)[1] == bits, f"{env}: other bits")
+    done = m.run(CKR_LOG="1", **env)
+    for text, words in (
+        (done.stdout, "\nsteps are launched kernel by kernel: a CUDA graph cannot record them"),
+        (done.stderr, "no CUDA graphs: convolutions on the GPU: cudnnBackendExecute: CUDNN_STATUS"),
+    ):
+        bench.check(text.count(words) == 1, f"unrecorded: no '{words}' in: {text}")
+
+
 def goes_on_without(bench):
     """What there is in place of the library, or what it says, does not do."""
     m, unfolded = same_numbers(bench, "resnet-ts17", "f32")
+    goes_on_unrecorded(bench, m)
     empty = bench.path("empty")
     with open(empty, "w"):
         pass

@@ -474,7 +474,12 @@ start(void *on, launch l, size_t bytes)
 	}
 	/* lazy loading may have to wait for the GPU */
 	if (stream && stream->capturing && !asked_by(l.kernel)->loaded) {
-		error = 900;
+		fprintf(stderr, "emulated GPU: %s: the first launch is recorded "
+		        "into a graph\n", l.name);
+		abort();
+	}
+	if (stream && stream->invalid) {
+		error = 901;
 		return;
 	}
 	asked_by(l.kernel)->loaded = true;
@@ -561,7 +566,7 @@ inline const char *
 cudaGetErrorString(cudaError_t e)
 {
 	return e == 201 ? "invalid device context"
-	     : e == 900 ? "operation not permitted when stream is capturing"
+	     : e == 901 ? "operation failed due to a previous error during capture"
 	     : "too many resources requested for launch";
 }
 

@@ -296,6 +296,16 @@ cuEventSynchronize(const struct event *e)
 
 /* ---- graphs ---- */
 
+static void
+drop_works(struct fake_work *w)
+{
+	for (struct fake_work *next; w; w = next) {
+		next = w->next;
+		w->drop(w->arg);
+		free(w);
+	}
+}
+
 EXPORT CUresult
 cuStreamBeginCapture_v2(struct fake_stream *s, int mode)
 {
@@ -318,6 +328,11 @@ cuStreamEndCapture(struct fake_stream *s, struct fake_work ***graph)
 		return 1;
 	s->capturing = 0;
 	s->end = lateness() || s->queue ? s->queue_end : NULL;
+	if (s->invalid) {
+		drop_works(s->first);
+		s->invalid = 0;
+		return 901;
+	}
 	*graph = malloc(sizeof **graph);
 	**graph = s->first;
 	return 0;
@@ -378,11 +393,7 @@ cuGraphExecDestroy(struct fake_work **exec)
 	if (fake_context())
 		return 201;
 	fake_finish();
-	for (struct fake_work *w = *exec, *next; w; w = next) {
-		next = w->next;
-		w->drop(w->arg);
-		free(w);
-	}
+	drop_works(*exec);
 	free(exec);
 	return 0;
 }

@@ -6,7 +6,8 @@
  * it: by other numbers in each run, by operands of fewer bits, by writing all
  * the workspace that it said it wants.  CKR_FAKE_CUDNN: "old", a version that
  * is too old; "none", no GPU for it; "greedy", all engines want too much;
- * "fails", nothing is carried out.
+ * "fails", nothing is carried out; "unrecorded", nor while a graph is recorded,
+ * which is then no graph.
  */
 #include "tests/cuda/libcudnn.h"
 #include "tests/cuda/stream.h"
@@ -418,6 +419,10 @@ cudnnBackendExecute(struct context *c, void *plan, void *pack)
 	for (int k = 0; k < 3; k++)
 		if (!*to[k] || (uintptr_t)*to[k] % 16)
 			return BAD;
+	if (c->stream->capturing && is("unrecorded")) {
+		c->stream->invalid = 1;
+		return FAILED;
+	}
 	if (call.bytes && !call.work)
 		return BAD;
 	if (!c->stream->end) {

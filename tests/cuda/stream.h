@@ -18,6 +18,7 @@ struct fake_stream {
 	struct fake_work **end;         /* of what is kept; NULL: nothing is */
 	struct fake_work *first;        /* of what is captured */
 	int capturing;
+	int invalid;                    /* what is captured: it is dropped */
 	struct fake_work *queue, **queue_end;
 	unsigned long given, done;      /* works of the queue */
 	struct fake_stream *next;       /* of all */

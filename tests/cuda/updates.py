@@ -1,15 +1,16 @@
 #!/usr/bin/env python3
-"""One launch updates many tensors.
+"""One launch updates or checks many tensors.
 
     updates.py CKC CKRUN NVCC FOLDER
 
-A model of more parameters than a launch takes, whole vectors and not.  Launches of updates are
+A model of more parameters than a launch takes, whole vectors and not.  Launches are
 counted (CKR_EMULATE_LAUNCHES); checkpoints have the bits of the CPU, of updates that are launched
 one by one, which a trace wants, and of updates without graphs.
 """
 
 import collections
 import os
+import re
 import sys
 
 import numpy as np
@@ -19,8 +20,9 @@ sys.path.insert(0, os.path.join(HERE, "..", "e2e"))
 import ck  # noqa: E402
 
 SIZES = (1, 7, 8, 13, 64, 2048, 2049, 5000)
-PARAMS, JOINED = 100, 44  # parameters; those that a launch takes before CUDA 13
+PARAMS, JOINED, CHECKED = 165, 44, 160  # parameters; tensors of a launch, before CUDA 13
 STEPS, TRACED = 6, 3
+STATES = {"sgd": 0, "sgdm": 1, "lion": 1}  # of others 2
 SETTINGS = (
     ["--optimizer", "adamw"],
     ["--optimizer", "adam"],
@@ -87,7 +89,7 @@ class Test:
         names = collections.Counter()
         if os.path.exists(log):
             with open(log, encoding="utf-8") as f:
-                names.update(x.split("<")[0].strip("(") for x in f if "ckr_update" in x)
+                names.update(re.match(r"\W*(\w+)", x)[1] for x in f)
         with open(save, "rb") as f:
             return f.read(), names
 
@@ -95,21 +97,26 @@ class Test:
         cpu = self.trained(self.compiled("cpu", *flags), *GROUPS)[0]
         so = self.compiled("gpu", *flags, "--target", "cuda", "--nvcc", self.nvcc)
         trace = "--trace", self.bench.path("trace.json")
-        per, apart = -(-PARAMS // JOINED), 0
-        if "--update-in-backward" in flags:  # between other kernels
-            per, apart = 0, PARAMS
-        for what, together, watched, args, env in (
-            # the first step, and recorded once
-            ("graphs", 2, 0, [], {}),
-            ("no graphs", STEPS, 0, [], {"CKR_GRAPHS": "0"}),
-            ("traced", 2, TRACED, trace, {}),
-            ("one by one", 0, STEPS, [], {"CKR_POISON": "1"}),
+        per, apart, tables = -(-PARAMS // JOINED), 0, -(-PARAMS // CHECKED)
+        losses = 2 if "--grad-accum" in flags else 1
+        if "--update-in-backward" in flags:  # between other kernels; the last gradients are checked
+            per, apart, tables = 0, PARAMS, 1
+        for what, together, watched, waited, args, env in (
+            # the first step, for which the host waits, and recorded once
+            ("graphs", 2, 0, 1, [], {}),
+            ("no graphs", STEPS, 0, 1, [], {"CKR_GRAPHS": "0"}),
+            ("traced", 2, TRACED, TRACED + 1, trace, {}),
+            ("one by one", 0, STEPS, STEPS, [], {"CKR_POISON": "1"}),
         ):
             got, names = self.trained(so, *GROUPS, *args, **env)
             self.bench.check(got == cpu, f"{flags} {what}: other bits than the CPU's")
             want = {
                 "ckr_update_joined_kernel": together * per,
                 "ckr_update_kernel": watched * PARAMS + together * apart,
+                # the loss is the host's to check if it waits; all is loaded once; what is saved
+                "ckr_finite_kernel": waited * tables
+                + PARAMS * (1 + STATES.get(flags[1], 2))
+                + (together and 1 + tables + (together - 1) * (losses + tables)),
             }
             launches = {k: names[k] for k in want}
             self.bench.check(launches == want, f"{flags} {what}: {launches}, expected {want}")

@@ -6,7 +6,6 @@
 
 enum {
 	CKR_SQUARE_TILE = 1 << 16,      /* ORDER WORK */
-	CKR_SQUARE_LIST = 64,           /* tensors of a launch */
 	CKR_SQUARE_PACK = 8,
 };
 
@@ -16,11 +15,6 @@ struct ckr_square {
 	int64_t n;
 };
 
-struct ckr_squares {
-	struct ckr_square of[CKR_SQUARE_LIST];
-	int64_t first[CKR_SQUARE_LIST + 1];     /* tile */
-};
-
 static inline int64_t
 ckr_square_tiles(int64_t n)
 {
@@ -28,49 +22,51 @@ ckr_square_tiles(int64_t n)
 }
 
 CKR_DEVICE float
-ckr_pack_squares(const ckr_any &x, int64_t at, int64_t n)
+ckr_pack_squares(const struct ckr_read_tensor &t, int64_t at)
 {
 	enum { N = CKR_SQUARE_PACK };
-	bool whole = (uintptr_t)x.at % 16 == 0 && at + N <= n;
+	bool whole = (uintptr_t)t.x % 16 == 0 && at + N <= t.n;
 	float v[N], s = 0.0f;
 
-	CKR_FLOATS(x.type, T, ckr_fetch<N>(v, (const T *)x.at, at, n, whole));
+	CKR_FLOATS(t.type, T, ckr_fetch<N>(v, (const T *)t.x, at, t.n, whole));
 #pragma unroll
 	for (int j = 0; j < N; j++)
 		s += v[j] * v[j];
 	return s;
 }
 
-/* A tile of x, on all threads of a block. */
+/* A tile of a tensor, on all threads of a block. */
 CKR_DEVICE float
-ckr_tile_squares(const struct ckr_square &x, int64_t tile, float *room)
+ckr_tile_squares(const struct ckr_read_tensor &t, int64_t tile, float *room)
 {
 	int64_t begin = tile * CKR_SQUARE_TILE, end = begin + CKR_SQUARE_TILE;
 	float s = 0.0f;
 
-	if (x.n < 0)
-		return ckr_at(x.x, 0);
-	end = end < x.n ? end : x.n;
+	if (t.n < 0) {
+		CKR_FLOATS(t.type, T, s = ckr_get(*(const T *)t.x));
+		return s;
+	}
+	end = end < t.n ? end : t.n;
 	for (int64_t at = begin + threadIdx.x * CKR_SQUARE_PACK; at < end;
 	     at += blockDim.x * CKR_SQUARE_PACK)
-		s += ckr_pack_squares(x.x, at, x.n);
+		s += ckr_pack_squares(t, at);
 	return ckr_block_sum(s, room);
 }
 
 /* clip 1: nothing to do unless gradients are clipped. */
 CKR_GLOBAL
-ckr_squares_kernel(float *part, struct ckr_squares list, int clip,
+ckr_squares_kernel(float *part, CKR_ARGUMENT ckr_read_table table, int clip,
                    const struct ckr_env *env)
 {
 	__shared__ float room[CKR_WARP];
-	int k = 0;
+	uint32_t i;
 	float s;
 
 	if (clip && !(env->clip > 0))
 		return;
-	while ((int64_t)blockIdx.x >= list.first[k + 1])
-		k++;
-	s = ckr_tile_squares(list.of[k], blockIdx.x - list.first[k], room);
+	i = ckr_tensor_of(table, blockIdx.x);
+	s = ckr_tile_squares(table.item[i], blockIdx.x - table.item[i].first,
+	                     room);
 	if (threadIdx.x == 0)
 		part[blockIdx.x] = s;
 }
@@ -82,22 +78,18 @@ ckr_square_parts(float *part, const struct ckr_square *list, int count,
 {
 	int64_t all = 0;
 
-	for (int i = 0; i < count; i += CKR_SQUARE_LIST) {
-		int n = (int)ckr_least(count - i, CKR_SQUARE_LIST);
-		int64_t tiles = 0;
-		struct ckr_squares s = {};
+	for (int i = 0; i < count;) {
+		struct ckr_read_table t = {};
 
-		for (int k = 0; k < n; k++) {
-			s.of[k] = list[i + k];
-			s.first[k] = tiles;
-			tiles += ckr_square_tiles(list[i + k].n);
-		}
-		s.first[n] = tiles;
-		if (tiles > 0)
-			CKR_LAUNCH_BLOCK(ckr_squares_kernel, tiles,
-			                 CKR_THREADS, 0, env, part + all, s,
+		for (; i < count && t.n < CKR_READ_TENSORS; i++)
+			ckr_add_tensor(&t, list[i].x.at, list[i].n,
+			               list[i].x.type,
+			               ckr_square_tiles(list[i].n));
+		if (t.blocks > 0)
+			CKR_LAUNCH_BLOCK(ckr_squares_kernel, t.blocks,
+			                 CKR_THREADS, 0, env, part + all, t,
 			                 clip, env->device);
-		all += tiles;
+		all += t.blocks;
 	}
 	return all;
 }

@@ -191,25 +191,8 @@ struct ckr_update_table {
 	struct ckr_joined item[CKR_JOINED];
 };
 
-static_assert(sizeof(struct ckr_update_table) <= CKR_UPDATES_BYTES,
+static_assert(sizeof(struct ckr_update_table) <= CKR_JOINED_BYTES,
 	"the run time has that much room");
-
-/* The tensor that has this block. */
-CKR_DEVICE uint32_t
-ckr_find_joined(const struct ckr_update_table &t, uint32_t block)
-{
-	uint32_t low = 0, high = t.n;
-
-	while (high - low > 1) {
-		uint32_t middle = (low + high) / 2;
-
-		if (t.item[middle].first <= block)
-			low = middle;
-		else
-			high = middle;
-	}
-	return low;
-}
 
 template <typename Y, typename G, typename S> CKR_DEVICE ckr_updated<Y, G, S>
 ckr_operands_of(const struct ckr_joined &u)
@@ -222,14 +205,13 @@ template <typename R, typename Y, typename S> CKR_GLOBAL
 ckr_update_joined_kernel(CKR_ARGUMENT ckr_update_table t,
                          const struct ckr_env *env)
 {
-	uint32_t i = ckr_find_joined(t, blockIdx.x);
-	uint32_t end = i + 1 < t.n ? t.item[i + 1].first : t.blocks;
+	uint32_t i = ckr_tensor_of(t, blockIdx.x);
 	const struct ckr_joined &u = t.item[i];
 	const struct ckr_step step = ckr_step_of(t.norm, &u.way, env);
 	const struct ckr_rounding round(u.stream);
 	int64_t first = (int64_t)(blockIdx.x - u.first) * blockDim.x
 		+ threadIdx.x;
-	int64_t stride = (int64_t)(end - u.first) * blockDim.x;
+	int64_t stride = (int64_t)ckr_blocks_of(t, i) * blockDim.x;
 
 	if (ckr_is_void(env))
 		return;
@@ -239,7 +221,7 @@ ckr_update_joined_kernel(CKR_ARGUMENT ckr_update_table t,
 }
 
 template <typename R, typename Y, typename S> static void
-ckr_launch_joined(struct ckr_updates *updates, struct ckr_env *env)
+ckr_launch_joined(struct ckr_joined_launch *updates, struct ckr_env *env)
 {
 	const auto *t = (const struct ckr_update_table *)updates->table;
 
@@ -248,14 +230,14 @@ ckr_launch_joined(struct ckr_updates *updates, struct ckr_env *env)
 	updates->n = 0;
 }
 
-/* Whether the update is now one of env.updates, which it is if it is in place
+/* Whether the update is now one of env.joined, which it is if it is in place
  * and of a whole tensor. */
 template <typename R, typename Y, typename G, typename S> bool
 ckr_update_join(const ckr_updated<Y, G, S> &u, const float *norm,
                 const struct ckr_update_types &types,
                 const struct ckr_way &way, struct ckr_env *env)
 {
-	struct ckr_updates *all = env->updates;
+	struct ckr_joined_launch *all = env->joined;
 	auto *t = all ? (struct ckr_update_table *)all->table : NULL;
 
 	if (!t || types.shard || u.p != u.y || u.m != u.m1 || u.v != u.v1)

@@ -175,6 +175,58 @@ ckr_div(int64_t a, int64_t b)
 	     ? a / b : (int64_t)((uint32_t)a / (uint32_t)b);
 }
 
+/* ---- a launch for many tensors ---- */
+
+/* The tensor of a table that has this block: item[i] begins with block number
+ * item[i].first. */
+template <typename T> CKR_DEVICE uint32_t
+ckr_tensor_of(const T &table, uint32_t block)
+{
+	uint32_t low = 0, high = table.n;
+
+	while (high - low > 1) {
+		uint32_t middle = (low + high) / 2;
+
+		if (table.item[middle].first <= block)
+			low = middle;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+/* Blocks of tensor i. */
+template <typename T> CKR_DEVICE uint32_t
+ckr_blocks_of(const T &table, uint32_t i)
+{
+	return (i + 1 < table.n ? table.item[i + 1].first : table.blocks)
+	       - table.item[i].first;
+}
+
+/* Tensors that a launch reads: with the other arguments less than 4096 bytes,
+ * which is all that drivers before those of CUDA 12.1 take. */
+struct ckr_read_tensor {
+	const void *x;
+	int64_t n;
+	uint32_t first;
+	uint8_t type;
+};
+
+enum { CKR_READ_TENSORS = 160 };
+
+struct ckr_read_table {
+	uint32_t n, blocks;
+	struct ckr_read_tensor item[CKR_READ_TENSORS];
+};
+
+static inline void
+ckr_add_tensor(struct ckr_read_table *t, const void *x, int64_t n,
+               uint8_t type, int64_t blocks)
+{
+	t->item[t->n++] = { x, n, t->blocks, type };
+	t->blocks += (uint32_t)blocks;
+}
+
 /* ---- images ---- */
 
 /* Coordinates of element i of extents v. */
