@@ -63,7 +63,7 @@ ckr_status
 staging_put(struct staging *s, uint64_t at, const void *x, uint64_t n,
             bool on_device, struct err *e)
 {
-	char *to = s->bytes + s->used;
+	char *to;
 
 	if (!n)
 		return CKR_OK;
@@ -72,11 +72,12 @@ staging_put(struct staging *s, uint64_t at, const void *x, uint64_t n,
 		               "counted");
 	if (!add_range(s, at, n))
 		return err_no_memory(e);
-	if (!s->counting && on_device)
-		s->device->call->copy_d2h_async(s->device, to, x, n);
-	else if (!s->counting)
-		copy(to, x, n, s->threads);
+	to = s->counting ? NULL : s->bytes + s->used;
 	s->used += n;
+	if (to && on_device)
+		s->device->call->copy_d2h_async(s->device, to, x, n);
+	else if (to)
+		copy(to, x, n, s->threads);
 	return CKR_OK;
 }
 

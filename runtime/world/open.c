@@ -183,6 +183,9 @@ world_close(struct world *w)
 {
 	if (!w->memory)
 		return;
+	/* a step that failed has left some in flight */
+	if (w->memory->transfers)
+		world_drop_transfers(w);
 	transfers_close(w->memory->transfers);
 	averages_free(w);
 	place_close(w);

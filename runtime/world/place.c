@@ -125,9 +125,6 @@ place_open(struct world *w)
 void
 place_close(struct world *w)
 {
-	/* a step that failed has left some in flight */
-	if (w->memory->transfers)
-		world_drop_transfers(w);
 	if (w->device)
 		w->device->call->sync(w->device);
 	world_unload(w, &w->forward);
