@@ -106,6 +106,8 @@ struct options {
 	const char *device;             /* device profile; NULL: the default */
 	int64_t pp;                     /* stages of a pipeline; 0: none */
 	int64_t interleave, microbatches; /* of its account; 0: none */
+	struct name_list stage;         /* values after which it is cut; none:
+	                                 * stages take equally long */
 	bool stages;                    /* the graph is cut into stages; else
 	                                 * they are an account of memory */
 	int64_t tp;                     /* ranks of the tensor-parallel group;

@@ -49,6 +49,8 @@ typedef struct Pass {
 	struct variant variant;
 	const struct planned *like;     /* plan of an equal graph: its set is
 	                                 * taken if it fits; NULL: none */
+	const Graph *whole;             /* what this graph is a stage of; NULL:
+	                                 * it is none */
 	bool no_overlap;                /* transfers end where they begin */
 	const Graph *training;          /* the graph whose parameters this one
 	                                 * evaluates with, as they lie there;

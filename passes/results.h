@@ -114,10 +114,18 @@ struct pipeline_stage {
 	int nturn;
 };
 
+/* Where one stage ends and the next begins: behind the node that makes a value;
+ * by names of values, of which NULL is none. */
+struct stage_cut {
+	const char *after;
+	const char *earlier, *later;    /* the next places to cut */
+};
+
 /* Micro-batches run through all stages: 1F1B (Narayanan et al. 2021). */
 struct pipeline {
 	int nstage, nmicro;
 	struct pipeline_stage *stage;   /* [nstage] */
+	const struct stage_cut *cut;    /* [nstage - 1] */
 };
 
 #endif

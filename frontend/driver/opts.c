@@ -292,6 +292,9 @@ static const struct option_spec table[] = {
 	{ "microbatches", "N", G_LOOK, set_whole, FIELD(opt.microbatches),
 	  C, "with --pp: micro-batches per step, as --grad-accum (default: P)",
 	  FROM_TO(1, 1000000) },
+	{ "stage", "VALUE", G_LOOK, add_name, FIELD(opt.stage), C,
+	  "with --pp P: cut after this value; repeat for all P - 1 cuts "
+	  "(default: stages that take equally long)" },
 	{ "step-time", "SECONDS", G_LOOK, set_real, FIELD(opt.step_time), C,
 	  "with --dump=memory: measured time of a step; prints MFU and HFU, "
 	  "the share of the device's peak FLOP/s",

@@ -68,6 +68,12 @@ check_stages(struct cli *c, FILE *err)
 		        "--pp %d\n", (long long)o->pp, GROUP_MAX, GROUP_MAX);
 		return 2;
 	}
+	if (o->stage.n && o->stage.n != o->pp - 1) {
+		fprintf(err, "ckc: --pp %lld: expected %lld --stage, or none, "
+		        "found %d\n", (long long)o->pp, (long long)o->pp - 1,
+		        o->stage.n);
+		return 2;
+	}
 	if (o->microbatches)
 		o->grad_accum = o->microbatches;
 	else if (!option_given(c, "grad-accum"))

@@ -108,6 +108,7 @@ static const struct {
 	{ "interleave", NO_PP, "without --pp P" },
 	{ "interleave", NO_ACCOUNT, account },
 	{ "microbatches", NO_PP, "without --pp P" },
+	{ "stage", NO_PP, "without --pp P" },
 	{ "step-time", NO_ACCOUNT, account },
 	{ "dump-dir", NO_PASS_DUMP, "without --dump=PASS or --dump=all" },
 	{ "save-dtype", NO_BUDGET, budget },

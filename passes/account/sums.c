@@ -172,16 +172,13 @@ sum_memory(Plan *plan, Arena *a)
 			s->nlow_precision++;
 			s->low_precision_bytes += t->bytes;
 		}
-		if (first[i] <= boundary && boundary < last[i]) {
+		if (first[i] <= boundary && boundary < last[i])
 			s->saved += t->bytes;
-			if (slots > 1)
-				continue;
-		}
 		delta[first[i]] += t->bytes;
 		delta[last[i] + 1] -= t->bytes;
 	}
 	plan->slot_bytes = s->saved;
-	live = slots > 1 ? slots * s->saved : 0;
+	live = (slots - 1) * s->saved;
 	s->live_bound = live;
 	for (int64_t i = 0; i < plan->nstep; i++) {
 		live += delta[i];

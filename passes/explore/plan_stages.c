@@ -1,6 +1,9 @@
 /* Plan each stage of a pipeline as a graph of its own, for the same budget. */
 #include "passes/explore/plan_stages.h"
 
+#include <inttypes.h>
+#include <string.h>
+
 #include "passes/explore/variants.h"
 #include "passes/pipeline/pipeline.h"
 
@@ -67,6 +70,87 @@ plan_one_stage(const struct pass_walk *w, Pass *p, struct pipeline_stage *s)
 	return walk.ok;
 }
 
+/* ---- budgets that a stage cannot meet ---- */
+
+/* Least bytes of a stage that is refused; 0: it is not. */
+static int64_t
+refused_bytes(const struct pass_walk *w, Pass *p, Graph *g)
+{
+	struct pass_walk walk = *w;
+	struct options o = *p->opt;
+	Pass t = *p;
+
+	walk.dump = NULL;
+	o.slim = o.quiet = true;
+	o.account = o.compare = o.stats = false;
+	t.opt = &o;
+	t.planned = (struct planned){ 0 };
+	t.diag = diag_new("ckc", NULL);
+	plan_variants(&walk, &t, g);
+	diag_free(t.diag);
+	p->retired = t.retired;
+	return t.planned.refused ? t.planned.minimum_peak : 0;
+}
+
+/* Options that cut stage k shorter; NULL: it cannot be. */
+static const char *
+shorter_stage(const Pass *p, const struct pipeline *l, int k)
+{
+	bool last = k == l->nstage - 1;
+	int moved = last ? k - 1 : k;
+	const char *to = last ? l->cut[moved].later : l->cut[moved].earlier;
+	const char *line = "";
+
+	if (!to || (moved > 0 && !strcmp(to, l->cut[moved - 1].after)))
+		return NULL;
+	for (int i = 0; i < l->nstage - 1; i++)
+		line = arena_printf(p->keep, "%s%s--stage '%s'", line,
+		                    i ? " " : "",
+		                    i == moved ? to : l->cut[i].after);
+	return line;
+}
+
+/* Of parameters, and what is kept of each. */
+static int64_t
+parameter_bytes(const Graph *g)
+{
+	int64_t sum = 0;
+
+	FOR_VALS (v, g)
+		if ((v->kind == V_PARAM || v->kind == V_STATE) && !v->base
+		    && !v->host)
+			sum += v->nbytes;
+	return sum;
+}
+
+/* Beside what is reported of stage k: what pipelines can do, and what the other
+ * stages need. */
+static void
+explain_refusal(const struct pass_walk *w, Pass *p, struct pipeline *l, int k,
+                int64_t least)
+{
+	const char *line = shorter_stage(p, l, k);
+	int64_t half = parameter_bytes(l->stage[k].graph) / 2, most = least;
+
+	if (line)
+		diag_more(p->diag, "  fewer nodes on stage %d; try: %s", k,
+		          line);
+	if (2 * l->nstage <= GROUP_MAX)
+		diag_more(p->diag, "  about %" PRId64 " B less: half as many "
+		          "parameters on a stage; try: --pp %d", half,
+		          2 * l->nstage);
+	while (++k < l->nstage && !watch_over(p->watch)) {
+		int64_t bytes = refused_bytes(w, p, l->stage[k].graph);
+
+		most = bytes > most ? bytes : most;
+	}
+	if (most > least && p->opt->budget_pct <= 0)
+		diag_more(p->diag, "smallest budget that works for all stages: "
+		          "%" PRId64 " B", most);
+}
+
+/* ---- all stages ---- */
+
 void
 plan_stages(struct pass_walk *w, Pass *p, Graph *g)
 {
@@ -78,13 +162,22 @@ plan_stages(struct pass_walk *w, Pass *p, Graph *g)
 		return;
 	l = p->planned.pipeline;
 	hash = arena_array(p->keep, (size_t)l->nstage, sizeof *hash);
+	p->whole = g;
 	for (int k = 0; k < l->nstage; k++)
 		hash[k] = hash_graph(l->stage[k].graph);
 	for (int k = 0; k < l->nstage && w->ok; k++) {
 		p->like = find_like(l, hash, k);
-		w->ok = plan_one_stage(w, p, &l->stage[k]);
-		l->stage[k].planned.like = p->like != NULL;
+		struct pipeline_stage *s = &l->stage[k];
+
+		if (!plan_one_stage(w, p, s)) {
+			if (s->planned.refused && !p->opt->candidate)
+				explain_refusal(w, p, l, k,
+				                s->planned.minimum_peak);
+			w->ok = false;
+		}
+		s->planned.like = p->like != NULL;
 	}
 	p->like = NULL;
+	p->whole = NULL;
 	w->ok = w->ok && pipeline_check(l, p->diag);
 }

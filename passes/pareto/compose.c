@@ -11,10 +11,16 @@
  *         the fastest answer in each of BUCKETS ranges of slack.  After a
  *         point with an unsaved boundary the next part saves its own, and needs
  *         more.
+ *         With K slots, slack is beside K times what is kept of earlier parts:
+ *             slack(i) = max(slack(i + 1) + K bytes of the point,
+ *                            what part i needs with it
+ *                            + (K - 1) bytes kept from part i on)
+ *         so that answers also tell what they keep.
  * bound   The same over all points, with what any plan needs and keeps
- *         (partition_least has the proof); a range holds its least slack and
- *         its least seconds, so that nothing is lost.  Bytes that a plan may
- *         free in other ways are bought at their price when the bound is read.
+ *         (partition_least has the proof); a range holds its least slack, its
+ *         least seconds and the least that is kept, so that nothing is lost.
+ *         Bytes that a plan may free in other ways, in all slots, are bought at
+ *         their price when the bound is read.
  *         The fewer parts, the finer the ranges.
  * source  slack as the state of the program is that of Griewank's and
  *         Walther's revolve and of rotor (Beaumont et al., 2019), on parts with
@@ -31,6 +37,7 @@ enum { BUCKETS = 4096, BOUND_BUCKETS = 1 << 16, BOUND_WORK = 1 << 22 };
 /* An answer for a part and all later parts. */
 struct curve_entry {
 	int64_t slack;
+	int64_t kept;                   /* bytes of a slot */
 	double sec, least;              /* reckoned; no plan takes less */
 	int32_t point, next;
 };
@@ -49,6 +56,7 @@ struct link {
 struct pareto_curve {
 	struct partition *y;
 	int64_t top;
+	int64_t others;                 /* slots but the one in use */
 	struct curve_row first;         /* of the first part */
 	struct link **row;              /* by part */
 	/* the same after a part with an unsaved boundary, which puts bytes
@@ -143,13 +151,17 @@ put_before(const struct pareto_curve *v, int32_t i, int32_t j, int64_t more,
 		limit = to + p->need_more + more;
 	for (int32_t e = 0; e < behind->n; e++) {
 		const struct curve_entry *b = &behind->at[e];
-		struct curve_entry new = { b->slack + f->bytes, b->sec + f->sec,
-			b->least + f->least, id, e };
+		int64_t kept = b->kept + f->bytes, other = v->others * kept;
+		struct curve_entry new = {
+			b->slack + (v->others + 1) * f->bytes, kept,
+			b->sec + f->sec, b->least + f->least, id, e };
 
-		if (new.slack >= limit || new.slack >= v->top)
+		if (new.slack >= v->top)
 			break;
-		if (new.slack < least)
-			new.slack = least;
+		if (new.slack - other >= limit || least + other >= v->top)
+			continue;
+		if (new.slack < least + other)
+			new.slack = least + other;
 		insert_entry(c, &new);
 	}
 }
@@ -185,7 +197,8 @@ compose_after_unsaved(const struct pareto_curve *v, int32_t i, int64_t more,
                       Arena *arena)
 {
 	const struct curve_part *p = &v->y->part[i];
-	int64_t felt = p->need->most + p->need_more + more;
+	int64_t felt = v->others ? INT64_MAX
+		: p->need->most + p->need_more + more;
 
 	put_saved_points(v, i, more, felt, behind, c);
 	for (int32_t e = 0; e < saved->n; e++)
@@ -204,7 +217,8 @@ compose_plans(struct pareto_curve *v)
 	struct buckets c;
 
 	buckets_open(&c, BUCKETS, v->top);
-	insert_entry(&c, &(struct curve_entry){ 0 });
+	insert_entry(&c, &(struct curve_entry){
+		.slack = v->others * y->kept, .kept = y->kept });
 	behind = buckets_flush(&c, old);
 	for (int32_t i = y->n - 1; i >= 0 && !watch_over(y->r->watch); i--) {
 		const struct part_class *k = &y->class[y->part[i].class];
@@ -257,13 +271,14 @@ bound_buckets(const struct pareto_curve *v)
 }
 
 static void
-insert_slack(struct buckets *c, int64_t slack, double sec)
+insert_slack(struct buckets *c, int64_t slack, int64_t kept, double sec)
 {
 	struct curve_entry *e = bucket_of(c, slack);
 
 	if (e->sec < 0)
-		*e = (struct curve_entry){ slack, sec, sec, 0, 0 };
+		*e = (struct curve_entry){ slack, kept, sec, sec, 0, 0 };
 	e->slack = slack < e->slack ? slack : e->slack;
+	e->kept = kept < e->kept ? kept : e->kept;
 	e->sec = fmin(e->sec, sec);
 }
 
@@ -284,11 +299,16 @@ insert_part_points(const struct pareto_curve *v, int32_t at,
 			continue;
 		to = to > v->top - p->least_more ? v->top : to + p->least_more;
 		for (int32_t e = 0; e < b->n; e++) {
-			int64_t slack = b->at[e].slack + f->min_later_bytes;
+			int64_t slack = b->at[e].slack
+				+ (v->others + 1) * f->min_later_bytes;
+			int64_t kept = b->at[e].kept + f->min_later_bytes;
+			int64_t needs = least + v->others * kept;
 
-			if (slack >= to)
+			if (slack >= v->top)
 				break;
-			insert_slack(c, slack < least ? least : slack,
+			if (slack - v->others * kept >= to || needs >= v->top)
+				continue;
+			insert_slack(c, slack < needs ? needs : slack, kept,
 			             b->at[e].sec + f->least);
 		}
 	}
@@ -303,7 +323,7 @@ find_bound(struct pareto_curve *v)
 	struct buckets c;
 
 	buckets_open(&c, bound_buckets(v), v->top);
-	insert_slack(&c, 0, 0);
+	insert_slack(&c, v->others * y->least_kept, y->least_kept, 0);
 	behind = buckets_flush(&c, old);
 	for (int32_t i = y->n - 1; i >= 0 && !watch_over(y->r->watch); i--) {
 		Arena *fresh = i > 0 ? arena_new() : y->arena;
@@ -335,10 +355,11 @@ least_within(const struct pareto_curve *v, const struct curve_row *row,
 
 		for (int32_t k = 0; k < y->nfreeable && over > 0; k++) {
 			const struct freeable *l = &y->freeable[k];
+			int64_t bytes = (v->others + 1) * l->bytes;
 
-			sec += l->price * (double)(over < l->bytes ? over
-			                           : l->bytes);
-			over -= l->bytes;
+			sec += l->price / (double)(v->others + 1)
+				* (double)(over < bytes ? over : bytes);
+			over -= bytes;
 		}
 		if (over <= 0 && sec < best)
 			best = sec;
@@ -361,6 +382,7 @@ pareto_new(struct partition *y)
 	remat_keep_all(y->r, y->constraint, drop);
 	v->top = schedule_set(schedule_new(y->r, y->arena), drop).live;
 	v->top += v->top / 16 + 1;
+	v->others = y->r->slots > 1 ? y->r->slots - 1 : 0;
 	compose_plans(v);
 	return v->first.at ? v : NULL;
 }

@@ -206,6 +206,18 @@ find_freeable(struct partition *y)
 	}
 }
 
+/* What any plan has at the boundary beside decisions. */
+static void
+find_least_kept(struct partition *y)
+{
+	const struct remat *r = y->r;
+
+	for (int32_t s = 0; s < r->nstore; s++)
+		if (!r->node[r->store[s].def].backward && !part_droppable(y, s)
+		    && (y->last[s] || r->store[s].output))
+			y->least_kept += r->store[s].size;
+}
+
 /* A lower bound on the arena of plans of class "once".
  *
  * Claim.  Take any plan of that class that keeps what is forced and, of each
@@ -213,7 +225,9 @@ find_freeable(struct partition *y)
  * K(q) be what it keeps of part q and needs, a point.  Then for every part
  * i the arena is no smaller than
  *     sum over q < i of min_later_bytes(K(q))  +  least(i)[K(i)]
- * and clones take no less than the sum of the points' `least`.
+ * and clones take no less than the sum of the points' `least`.  What a slot has
+ * is no less than the sum over all q of min_later_bytes(K(q)): backward reads
+ * it, or clones that it asks for do.
  *
  * Seconds.  A dropped decision that backward reads, or that a repeated node
  * reads, is made again, at the price of its node or, where a loop can do its
@@ -256,6 +270,7 @@ partition_least(struct partition *y)
 	int32_t *count = arena_array(y->arena, (size_t)y->nclass, 4);
 
 	find_freeable(y);
+	find_least_kept(y);
 	for (int32_t i = 0; i < y->n; i++) {
 		struct curve_part *p = &y->part[i];
 		struct part_class *k = &y->class[p->class];

@@ -116,6 +116,9 @@ evaluate_points(struct meter *m, int32_t t, bool window)
 	m->trial->only = window ? m->only : NULL;
 	m->trial->nonly = m->nonly;
 	schedule_set(m->trial, m->drop);
+	if (!window && r->slots > 1
+	    && m->trial->other_slots / (r->slots - 1) - sum > y->kept)
+		y->kept = m->trial->other_slots / (r->slots - 1) - sum;
 }
 
 /* Bytes beside those of the window, where both are known. */

@@ -124,6 +124,8 @@ struct partition {
 	NodeId *end_forward, *first, *last;
 	struct freeable *freeable;      /* by rising price, see part_least.c */
 	int32_t nfreeable;
+	/* bytes of a slot beside those of points: as measured; in any plan */
+	int64_t kept, least_kept;
 };
 
 static inline bool

@@ -65,6 +65,7 @@ pass_pipeline(Pass *p, Graph *g)
 	if (!stages_assign(&s, p, g))
 		return false;
 	p->planned.pipeline = new_pipeline(p);
+	p->planned.pipeline->cut = s.cut;
 	return stages_cut(&s, p->planned.pipeline)
 		&& pipeline_check(p->planned.pipeline, p->diag);
 }

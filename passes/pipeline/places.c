@@ -1,4 +1,5 @@
-/* Where the forward order is cut: stages of about equal seconds.
+/* Where the forward order is cut: stages of about equal seconds, or where the
+ * user says (--stage).
  *
  * what    bound forward nodes in their order; a place to cut is behind a node
  *         where fewest bytes cross among its neighbours
@@ -7,14 +8,16 @@
  *         largest T, then the least sum of T under it: for many micro-batches
  *         the step takes sum T + (N - 1) max T (Zheng et al., Alpa, 2022)
  * cost    O(places^2 stages)
- * refuses more stages than places allow
+ * refuses more stages than places allow; values that no bound node makes
  */
 #include "passes/cost/cost.h"
 #include "passes/pipeline/stages.h"
 
 #include <math.h>
+#include <stdlib.h>
 
-enum { PLACES = 1000 };
+/* Places to choose from; values that a message names. */
+enum { PLACES = 1000, NEARBY = 2, LISTED = 6 };
 
 struct places {
 	const struct stages *s;
@@ -160,6 +163,145 @@ cut_between(const struct places *l, const double *transfer, double most,
 		}
 }
 
+/* ---- names of places ---- */
+
+/* The value of the node in front of place i, of those that are cut there. */
+static const char *
+place_name(const struct places *l, uint32_t i)
+{
+	const Node *n = &l->s->g->node[l->node[i - 1]];
+
+	for (int k = 0; k < n->nout; k++)
+		if (n->out[k])
+			return l->s->g->val[n->out[k]].name;
+	return "?";
+}
+
+/* The first of l->cut, which are places inside the graph, from `at` on. */
+static int
+find_cut(const struct places *l, uint32_t at)
+{
+	int k = 1;
+
+	while (k < l->ncut - 1 && l->cut[k] < at)
+		k++;
+	return k;
+}
+
+/* Stage k ends at place i. */
+static void
+note_cut(const struct places *l, int k, uint32_t i)
+{
+	int j = find_cut(l, i);
+	int next = j < l->ncut - 1 && l->cut[j] == i ? j + 1 : j;
+
+	l->s->cut[k] = (struct stage_cut){ place_name(l, i),
+		j > 1 ? place_name(l, l->cut[j - 1]) : NULL,
+		next < l->ncut - 1 ? place_name(l, l->cut[next]) : NULL };
+}
+
+/* Places near node `at`, or some of all if it is 0. */
+static const char *
+list_nearby(const struct places *l, NodeId at)
+{
+	Arena *a = l->s->p->scratch;
+	const char *text = "";
+	int n = l->ncut - 2, begin = 1, end = n + 1, step = n / LISTED + 1;
+	uint32_t i = 0;
+
+	if (at) {
+		while (i < l->n && l->node[i] < at)
+			i++;
+		begin = find_cut(l, i) - NEARBY;
+		begin = begin < 1 ? 1 : begin;
+		end = begin + 2 * NEARBY < end ? begin + 2 * NEARBY : end;
+		step = 1;
+	}
+	for (int k = begin; k < end; k += step)
+		text = arena_printf(a, "%s%s'%s'", text, *text ? ", " : "",
+		                    place_name(l, l->cut[k]));
+	return text;
+}
+
+/* ---- places that the user wants ---- */
+
+static bool
+refuse_place(const struct places *l, const char *name, NodeId at,
+            const char *why)
+{
+	diag_error(l->s->p->diag, "--stage '%s': %s", name, why);
+	diag_more(l->s->p->diag, "places to cut%s: %s", at ? " nearby" : "",
+	          list_nearby(l, at));
+	return false;
+}
+
+/* The place behind the node that makes a value of this name. */
+static bool
+find_wish(const struct places *l, const char *name, uint32_t *place)
+{
+	const Graph *g = l->s->g;
+	NodeId other = 0;
+
+	FOR_VALS (v, g) {
+		if (!val_is_named(v, name) || !v->def)
+			continue;
+		other = other ? other : v->def;
+		for (uint32_t i = 0; i < l->n; i++)
+			if (l->node[i] == v->def) {
+				*place = i + 1;
+				if (i + 1 < l->n)
+					return true;
+				return refuse_place(l, name, v->def, "nothing "
+				                    "is left for the next "
+				                    "stage");
+			}
+	}
+	if (!other || g->node[other].phase != PH_FORWARD)
+		return refuse_place(l, name, 0, "no node of forward computes a "
+		                    "value of this name");
+	return refuse_place(l, name, other, "expected a value that depends on "
+	                    "inputs and parameters; each stage computes its "
+	                    "own copy of this one");
+}
+
+static int
+by_place(const void *p, const void *q)
+{
+	const uint32_t *a = p, *b = q;
+
+	return (*a > *b) - (*a < *b);
+}
+
+static bool
+take_wishes(const struct places *l, int *of_place)
+{
+	const struct name_list *wish = &l->s->p->opt->stage;
+	const Graph *g = l->s->g;
+	uint32_t *at = arena_array(l->s->p->scratch, (size_t)wish->n + 1,
+	                           sizeof *at);
+	int stage = 0;
+
+	for (int k = 0; k < wish->n; k++)
+		if (!find_wish(l, wish->v[k], &at[k]))
+			return false;
+	qsort(at, (size_t)wish->n, sizeof *at, by_place);
+	for (int k = 0; k < wish->n; k++) {
+		if (k > 0 && at[k] == at[k - 1])
+			return refuse_place(l, place_name(l, at[k]),
+			                    l->node[at[k] - 1], "expected "
+			                    "another place for each cut");
+		note_cut(l, k, at[k]);
+	}
+	for (uint32_t i = 0; i < l->n; i++) {
+		while (stage < wish->n && i >= at[stage])
+			stage++;
+		of_place[g->node[l->node[i]].place] = stage;
+	}
+	return true;
+}
+
+/* ---- places for equal stages ---- */
+
 /* Which stage each node is of. */
 static void
 mark_stages(const struct places *l, const int *from, int *of_place)
@@ -172,6 +314,8 @@ mark_stages(const struct places *l, const int *from, int *of_place)
 
 		for (uint32_t m = l->cut[i]; m < l->cut[j]; m++)
 			of_place[g->node[l->node[m]].place] = k - 1;
+		if (k > 1)
+			note_cut(l, k - 2, l->cut[i]);
 		j = i;
 	}
 }
@@ -206,6 +350,10 @@ places_choose(const struct stages *s, int *of_place)
 	l.cut = arena_array(s->p->scratch, l.n + 2, sizeof *l.cut);
 	for (uint32_t i = 0; i < s->g->nnode; i++)
 		of_place[i] = -1;
+	if (s->p->opt->stage.n) {
+		list_cuts(&l, true);
+		return take_wishes(&l, of_place);
+	}
 	for (int narrow = 1; narrow >= 0; narrow--) {
 		list_cuts(&l, narrow);
 		if (choose_places(&l, of_place))

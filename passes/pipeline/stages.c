@@ -209,7 +209,9 @@ stages_assign(struct stages *s, Pass *p, const Graph *g)
 		.of_node = arena_array(p->scratch, g->nnode,
 		                       sizeof *s->of_node),
 		.need = arena_array(p->scratch, g->nnode, words * 8),
-		.has = arena_array(p->scratch, g->nval, words * 8) };
+		.has = arena_array(p->scratch, g->nval, words * 8),
+		.cut = arena_array(p->keep, (size_t)p->opt->pp,
+		                   sizeof *s->cut) };
 	find_value_kinds(s);
 	if (!places_choose(s, of_place))
 		return false;

@@ -18,6 +18,7 @@ struct stages {
 	                                 * that run a copy */
 	uint64_t *has;                  /* by value that no node writes: the set
 	                                 * of stages that have it */
+	struct stage_cut *cut;          /* [n - 1] */
 };
 
 static inline bool
@@ -50,7 +51,8 @@ stage_kind_of(const struct stages *s, const Node *n)
 bool stages_assign(struct stages *, Pass *, const Graph *);
 
 /* places.c: by place (Node.place) of bound forward nodes: the stage; others:
- * -1.  Stages take about equally long.  False after a diagnostic. */
+ * -1; and s->cut.  Stages take about equally long, unless opt->stage says where
+ * to cut.  False after a diagnostic. */
 bool places_choose(const struct stages *, int *of_place);
 
 /* cut.c: the graphs of all stages. */

@@ -48,7 +48,25 @@ int64_t pack_bound(const struct buffer *, size_t n, Arena *scratch);
  * only on the set of buffers, not on their order. */
 struct pack_result pack_within(struct buffer *, size_t n,
                                const struct pack_limit *, Arena *scratch);
-/* The same without further limits. */
+/* pack_slots.c: several micro-batches are alive at the same step.  What lives
+ * at `boundary` and behind the time after it lies in a slot, of which there are
+ * so many, one after the other from 0 on; offsets are those in the first one.
+ * The rest lies within the first slot, too, where its bytes are free, or behind
+ * the last one. */
+struct pack_slots {
+	int64_t boundary;
+	int64_t n;                      /* 0, 1: no slots */
+};
+
+/* Bytes of a slot. */
+int64_t pack_slot_bytes(const struct buffer *, size_t n, int64_t boundary);
+/* Largest sum of sizes alive at one time, with all slots. */
+int64_t pack_slots_bound(const struct buffer *, size_t n, struct pack_slots,
+                         Arena *scratch);
+/* The end of the last slot, or of what lies behind it. */
+int64_t pack_with_slots(struct buffer *, size_t n, struct pack_slots,
+                        const struct pack_limit *, Arena *scratch);
+/* The same as pack_within without further limits. */
 struct pack_result pack_buffers(struct buffer *, size_t n, int64_t work,
                                 Arena *scratch);
 

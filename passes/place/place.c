@@ -73,52 +73,25 @@ find_buffers(const Graph *g, Arena *scratch)
 	return a;
 }
 
-/* ---- slots ---- */
-
-/* Alive before and behind the end of forward. */
-static bool
-crosses(const struct buffer *b, NodeId boundary)
+static struct pack_slots
+slots_of(const Graph *g)
 {
-	return b->upper && b->lower <= boundary && b->upper > boundary + 1;
-}
-
-/* What lies in slots leaves the buffers: it lives never, at an offset in the
- * first slot.  The bytes of a slot. */
-static int64_t
-take_slot(const Graph *g, struct arena_buffers *a)
-{
-	NodeId boundary = graph_boundary(g);
-	int64_t at = 0;
-
-	for (size_t i = 0; i < a->n && graph_slots(g) > 1; i++)
-		if (crosses(&a->b[i], boundary)) {
-			a->b[i].offset = at;
-			at += a->b[i].size;
-			a->b[i].upper = a->b[i].lower;
-		}
-	return at;
+	return (struct pack_slots){ graph_boundary(g), graph_slots(g) };
 }
 
 int64_t
 place_slot_bytes(const Graph *g, Arena *scratch)
 {
-	struct buffer *life = find_lifetimes(g, false, scratch);
-	NodeId boundary = graph_boundary(g);
-	int64_t sum = 0;
-
-	for (ValId v = 1; v < g->nval; v++)
-		if (crosses(&life[v], boundary))
-			sum += life[v].size;
-	return sum;
+	return pack_slot_bytes(find_lifetimes(g, false, scratch), g->nval,
+	                       graph_boundary(g));
 }
 
 int64_t
 place_live_bound(const Graph *g, Arena *scratch)
 {
 	struct arena_buffers a = find_buffers(g, scratch);
-	int64_t slot = take_slot(g, &a);
 
-	return pack_bound(a.b, a.n, scratch) + graph_slots(g) * slot;
+	return pack_slots_bound(a.b, a.n, slots_of(g), scratch);
 }
 
 int64_t *
@@ -137,36 +110,14 @@ place_live_bytes(const Graph *g, Arena *scratch)
 	return live;
 }
 
-/* Pack all but what lies in slots, behind so many bytes of them. */
-static int64_t
-pack_beside(struct arena_buffers *a, int64_t below,
-            const struct pack_limit *limit, Arena *scratch)
-{
-	struct buffer *b = arena_array(scratch, a->n + 1, sizeof *b);
-	size_t n = 0;
-	int64_t height;
-
-	for (size_t i = 0; i < a->n; i++)
-		if (a->b[i].lower < a->b[i].upper)
-			b[n++] = a->b[i];
-	height = pack_within(b, n, limit, scratch).height;
-	n = 0;
-	for (size_t i = 0; i < a->n; i++)
-		if (a->b[i].lower < a->b[i].upper)
-			a->b[i].offset = b[n++].offset + below;
-	return height;
-}
-
 int64_t
 place_graph(Graph *g, int64_t enough, const struct watch *stop, Arena *scratch)
 {
 	struct arena_buffers a = find_buffers(g, scratch);
 	struct buffer *life = a.life, *b = a.b;
 	size_t n = 0;
-	int64_t below = take_slot(g, &a) * graph_slots(g);
-	int64_t height = below + pack_beside(&a, below, &(struct pack_limit){
-		.work = PACK_WORK, .stop = stop,
-		.enough = enough > below ? enough - below : 0 }, scratch);
+	int64_t height = pack_with_slots(b, a.n, slots_of(g),
+		&(struct pack_limit){ PACK_WORK, enough, stop }, scratch);
 
 	for (ValId v = 1; v < g->nval; v++)
 		if (life[v].upper)

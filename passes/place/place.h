@@ -26,8 +26,7 @@ enum { PACK_WORK = 20000000 };
 
 /* place.c: offsets for everything in the arena; returns its size, which need
  * not be below `enough`.  With several slots (Graph.slots) owners that live
- * across the boundary lie in the first slot, from 0 on, and all others behind
- * the last one. */
+ * across the boundary lie in the first slot, see pack.h. */
 int64_t place_graph(Graph *, int64_t enough, const struct watch *stop,
                     Arena *scratch);
 /* Most bytes of the arena alive at one step, below which nothing fits. */

@@ -58,8 +58,6 @@ struct plan_selector {
 	struct plan_pool *base;         /* the same for every budget */
 	bool exhausted;                 /* and all plans of class "once" */
 	int64_t top;                    /* arena of keep-everything */
-	int64_t beside;                 /* with slots: about what lies beside
-	                                 * them */
 	struct range range[GRID + 1];
 	int64_t anneal;                 /* evaluations of one annealing */
 	struct cut_net *net;
@@ -148,19 +146,6 @@ grid_bytes(const struct plan_selector *c, int64_t at)
 	return memory > least ? memory : least;
 }
 
-/* With slots, about what a plan of so much memory has in use at once for one
- * micro-batch, which the searches of sets count. */
-static int64_t
-in_use(const struct plan_selector *c, int64_t memory)
-{
-	int64_t slots = c->r->slots, bytes;
-
-	if (slots <= 1)
-		return memory;
-	bytes = (memory + (slots - 1) * c->beside) / slots;
-	return bytes > memory ? memory : bytes;
-}
-
 /* Search for sets of `memory` bytes, by least cuts up to `end`; in a branch and
  * bound of so many nodes as long as the gap is wider than that.  Returns a
  * bound for `memory`. */
@@ -171,8 +156,7 @@ search_sets(struct plan_selector *c, struct plan_pool *pool, int64_t memory,
 	struct cut_proof proof = cut_bound_at(c->cuts, memory);
 	struct known_plan *start;
 
-	cut_search(c->net, pool, in_use(c, memory), in_use(c, end), &proof,
-	           gap);
+	cut_search(c->net, pool, memory, end, &proof, gap);
 	start = pool_best_live(pool, memory);
 	if (start && start->sec - proof.sec <= gap)
 		return proof.sec;
@@ -416,21 +400,6 @@ static const struct {
 	{ has_many_sets, minimise_peak },
 };
 
-/* Of the plan that was measured last: all = slots * S + T, and about S + T are
- * in use at once. */
-static int64_t
-beside_slots(const struct plan_selector *c)
-{
-	const struct schedule *w = c->trial;
-	int64_t slots = c->r->slots, most = 0;
-
-	if (slots <= 1)
-		return 0;
-	for (int32_t k = 0; k < w->nstep; k++)
-		most = w->live[k] > most ? w->live[k] : most;
-	return (slots * most - w->cost.live) / (slots - 1);
-}
-
 struct plan_selector *
 selector_new(const struct remat *r, const uint8_t *constraint,
              const struct options *opt)
@@ -452,7 +421,6 @@ selector_new(const struct remat *r, const uint8_t *constraint,
 	c->keep_all = drop;
 	remat_keep_all(r, constraint, drop);
 	c->top = schedule_set(c->trial, drop).live;
-	c->beside = beside_slots(c);
 	if (c->top < GRID)
 		c->top = GRID;
 	c->base = new_set_pool(c, r->arena);
@@ -513,7 +481,8 @@ bound_of_any(struct plan_selector *c, int64_t arena, bool sequence)
 	double bound = cut_bound_at(c->cuts, arena).sec;
 
 	if (sequence)
-		bound = fmax(bound, recursive_bound(c->r, arena));
+		bound = fmax(bound, recursive_bound(c->r, arena
+		                                  - cut_bound_slots(c->cuts)));
 	return isfinite(bound) ? bound : 0;
 }
 

@@ -58,6 +58,7 @@ struct cut_bound {
 	struct moment moment[MOMENTS];
 	int n;
 	struct moment *fullest;         /* NULL: there is none */
+	int64_t slots;                  /* 1 and more */
 	struct moment boundary;         /* at 0: there is none */
 	int64_t least;                  /* bytes: the most that a node needs in
 	                                 * any plan */
@@ -148,7 +149,14 @@ find_moments(struct cut_bound *b)
 	}
 }
 
-/* What lives from before the last node of forward to behind it. */
+int64_t
+cut_bound_slots(const struct cut_bound *b)
+{
+	return (b->slots - 1) * b->boundary.fixed;
+}
+
+/* What lives from before the last node of forward to behind it.  What does so
+ * in any plan is in the other slots at all moments. */
 static void
 find_boundary(struct cut_bound *b)
 {
@@ -160,6 +168,9 @@ find_boundary(struct cut_bound *b)
 	b->boundary = (struct moment){ .at = i,
 		.fixed = bytes_across(c, false)[i],
 		.free = bytes_across(c, true)[i] };
+	b->least += cut_bound_slots(b);
+	for (int k = 0; k < b->n; k++)
+		b->moment[k].fixed += cut_bound_slots(b);
 	if (b->boundary.free <= 0)
 		b->boundary.at = 0;
 }
@@ -350,7 +361,8 @@ cut_bound_new(struct cut_net *net)
 	b->net = net;
 	if (net->r->base_sec > 0)
 		find_moments(b);
-	if (net->r->base_sec > 0 && net->r->slots > 1)
+	b->slots = net->r->slots > 1 ? net->r->slots : 1;
+	if (net->r->base_sec > 0 && b->slots > 1)
 		find_boundary(b);
 	return b;
 }
@@ -379,15 +391,17 @@ struct cut_proof
 cut_bound_at(struct cut_bound *b, int64_t memory)
 {
 	struct cut_proof p = { .sec = 0 };
-	int64_t share = b->boundary.at ? memory / b->net->r->slots : 0;
+	int64_t share = memory / b->slots;
 
 	if (!b->fullest)
 		return p;
 	if (memory < b->least
 	    || (b->boundary.at && share < b->boundary.fixed))
 		return (struct cut_proof){ .sec = INFINITY };
-	if (b->boundary.at)
+	if (b->boundary.at) {
 		prove_by(b, &b->boundary, share, &p);
+		p.price /= (double)b->slots;
+	}
 	prove_by(b, b->fullest, memory, &p);
 	if (p.sec <= 0)
 		return p;

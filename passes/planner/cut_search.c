@@ -89,6 +89,9 @@ price_storage(struct prices *p, int32_t s)
 	NodeId def = c->r->store[s].def, again = p->again[def];
 	NodeId end = c->end_forward[s];
 	double size = (double)c->r->store[s].size, keep, need;
+	/* what is kept lies in other slots at all nodes */
+	double others = c->r->slots > 1 ? (double)(c->r->slots - 1)
+		* p->sum[c->r->nnode - 1] : 0;
 
 	if (c->first[s])
 		cut_price(c, c->of[s].read, (double)FLOW_UNBOUNDED);
@@ -104,7 +107,7 @@ price_storage(struct prices *p, int32_t s)
 	else
 		need = p->at[again];
 	cut_price(c, c->of[s].keep, c->constraint[s] == 'r'
-	          ? (double)FLOW_UNBOUNDED : size * keep);
+	          ? (double)FLOW_UNBOUNDED : size * (keep + others));
 	cut_price(c, c->of[s].need, size * need);
 }
 
@@ -138,7 +141,8 @@ change_prices(struct prices *p, double pace)
 			most = w->live[k];
 		if (w->step[k].clone)
 			continue;
-		over = (double)(most - p->target) / (double)p->target;
+		over = (double)(most + w->other_slots - p->target)
+			/ (double)p->target;
 		p->at[i] += p->first * over * pace * (over > 0 ? 1 : FALL);
 		p->at[i] = fmax(p->at[i], 0);
 		most = 0;

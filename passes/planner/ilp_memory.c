@@ -28,6 +28,27 @@ may_overlay(const struct model *m, const struct rnode *n, int32_t out)
 	return false;
 }
 
+/* Slots but the one of the micro-batch that runs. */
+static int64_t
+other_slots(const struct model *m)
+{
+	return m->r->slots > 1 ? m->r->slots - 1 : 0;
+}
+
+/* What lives at the end of forward in every plan. */
+static int64_t
+least_slot(const struct model *m)
+{
+	const struct remat *r = m->r;
+	int64_t sum = 0;
+
+	for (int32_t s = 0; s < r->nstore; s++)
+		if (forward(m, s) && m->x[s] < 0
+		    && (r->store[s].output || m->first[s] >= 0))
+			sum += r->store[s].size;
+	return sum;
+}
+
 /* What lives at the point in every plan. */
 static int64_t
 bytes_at_point(const struct model *m, const struct point *p)
@@ -68,6 +89,7 @@ void
 model_points(struct model *m)
 {
 	const struct remat *r = m->r;
+	int64_t slots = other_slots(m) * least_slot(m);
 
 	/* fewer rows make a weaker bound, and no wrong one */
 	for (NodeId i = 1; i < r->nnode && !watch_over(r->watch); i++) {
@@ -76,7 +98,7 @@ model_points(struct model *m)
 		p->node = i;
 		p->stage = r->node[i].backward ? m->stage_of[i] : -1;
 		p->after = p->stage >= 0 && m->stage_of[i - 1] == p->stage;
-		p->fixed = bytes_at_point(m, p);
+		p->fixed = bytes_at_point(m, p) + slots;
 	}
 }
 
@@ -147,6 +169,31 @@ pending_term(struct model *m, int32_t s, int32_t stage, bool measure)
 	term(m, m->wcol[n - 2], size);
 }
 
+/* Whether storage s is in memory at the point if it is kept; z: or if its node
+ * has been repeated, the column of that; -1. */
+static bool
+is_there_if_kept(struct model *m, const struct point *p, int32_t s,
+                 bool measure, int *z)
+{
+	const struct rnode *def = &m->r->node[m->r->store[s].def];
+
+	*z = -1;
+	if (def->node >= p->node)
+		return false;
+	if (p->stage < 0)
+		return m->end_forward[s] < p->node;
+	if (m->first[s] > p->stage) {
+		if (def->nwrite == 1 && !inlinable(m, s))
+			*z = z_down(m, def->node, p->stage);
+		return true;
+	}
+	if (m->first[s] < 0 && m->hi[def->node] > p->stage) {
+		pending_term(m, s, p->stage, measure);
+		return false;
+	}
+	return inlinable(m, s) && m->last[s] >= p->stage + p->after;
+}
+
 /* Terms of what is kept or repeated early at the point. */
 static void
 memory_terms(struct model *m, const struct point *p, bool measure)
@@ -157,27 +204,18 @@ memory_terms(struct model *m, const struct point *p, bool measure)
 	m->len = 0;
 	m->extra = 0;
 	for (int32_t s = 0; s < r->nstore; s++) {
-		NodeId def = r->store[s].def;
 		double size = (double)r->store[s].size / m->unit_bytes;
+		int64_t times;
+		int z;
 
-		if (m->x[s] < 0 || def >= p->node || size <= 0)
+		if (m->x[s] < 0 || size <= 0)
 			continue;
-		if (p->stage < 0) {
-			if (m->end_forward[s] < p->node)
-				term(m, m->x[s], size);
-		} else if (m->first[s] > p->stage) {
-			int z = z_down(m, def, p->stage);
-
-			term(m, m->x[s], size);
-			if (z >= 0 && r->node[def].nwrite == 1
-			    && !inlinable(m, s))
-				term(m, z, size);
-		} else if (m->first[s] < 0 && m->hi[def] > p->stage) {
-			pending_term(m, s, p->stage, measure);
-		} else if (inlinable(m, s)
-		           && m->last[s] >= p->stage + p->after) {
-			term(m, m->x[s], size);
-		}
+		times = is_there_if_kept(m, p, s, measure, &z)
+			+ other_slots(m);
+		if (times > 0)
+			term(m, m->x[s], (double)times * size);
+		if (z >= 0)
+			term(m, z, size);
 	}
 }
 

@@ -155,7 +155,8 @@ static struct tight
 measure_step(const struct schedule *w, int32_t step)
 {
 	const struct remat *r = w->r;
-	struct tight t = { 0, r->node[w->step[step].node].workspace };
+	struct tight t = { 0, r->node[w->step[step].node].workspace
+	                      + w->other_slots };
 
 	for (int32_t y = 0; y < w->ninst; y++) {
 		const struct storage *s = &r->store[w->of_inst[y]];
@@ -261,7 +262,9 @@ static void
 suggest_batch(const Pass *p, const Graph *g, struct tight t)
 {
 	const struct options *o = p->opt;
-	int64_t batch = bound_batch(p, g), n = parts_for(p, t.batch, batch);
+	const Graph *inputs = p->whole ? p->whole : g;
+	int64_t batch = bound_batch(p, inputs);
+	int64_t n = parts_for(p, t.batch, batch);
 	int64_t less = t.batch - t.batch / n;
 	/* accumulators stay in memory and stand in for gradients */
 	int64_t held = o->grad_accum > 1 ? 0
@@ -275,8 +278,9 @@ suggest_batch(const Pass *p, const Graph *g, struct tight t)
 			          "smaller or a dynamic batch size");
 		return;
 	}
-	write_batch(p, g, batch, batch / n, line, sizeof line);
-	snprintf(more, sizeof more, "%s--grad-accum %" PRId64, line,
+	write_batch(p, inputs, batch, batch / n, line, sizeof line);
+	snprintf(more, sizeof more, "%s--%s %" PRId64, line,
+	         g->stages > 1 ? "microbatches" : "grad-accum",
 	         n * o->grad_accum);
 	if (!*line)
 		return;
@@ -292,7 +296,8 @@ static bool
 suggest_help(const Pass *p, const Graph *g, struct tight t)
 {
 	const struct options *o = p->opt;
-	bool late = g->props & P_UPD && !p->planned.updates_in_backward
+	bool late = g->stages <= 1 && g->props & P_UPD
+		&& !p->planned.updates_in_backward
 		&& o->update_in_backward != TRI_ON && o->grad_accum == 1
 		&& o->optimizer != OPT_NONE && !graph_has_op(g, OP_LOSS_SCALE);
 
@@ -308,9 +313,9 @@ suggest_help(const Pass *p, const Graph *g, struct tight t)
 	                 "--update-in-backward on");
 	suggest_batch(p, g, t);
 	print_suggestion(p, "about ", o->offload == OFFLOAD_OFF
-	                 ? bytes_to_offload(g) : 0, "optimizer state, and "
-	                 "activations where that is faster, in host memory",
-	                 "--offload auto");
+	                 && g->stages <= 1 ? bytes_to_offload(g) : 0,
+	                 "optimizer state, and activations where that is "
+	                 "faster, in host memory", "--offload auto");
 	print_suggestion(p, "", o->optimizer == OPT_ADAFACTOR ? 0
 	                 : half_of_states(g), "optimizer state in 16 bits",
 	                 "--state-dtype bf16");
@@ -334,6 +339,16 @@ write_percent(const Pass *p, int64_t bytes, char text[32])
 		              / (double)p->planned.baseline_peak));
 }
 
+/* Which stage of a pipeline it is; empty: there is none. */
+static void
+write_stage(const Graph *g, char text[64])
+{
+	*text = '\0';
+	if (g->stages > 1)
+		snprintf(text, 64, " for stage %" PRId64 " of %" PRId64,
+		         g->stage, g->stages);
+}
+
 bool
 remat_refuse(Pass *p, const struct schedule *w)
 {
@@ -345,16 +360,18 @@ remat_refuse(Pass *p, const struct schedule *w)
 	int64_t sums = accumulated_bytes(g);
 	bool preset = p->opt->remat != REMAT_AUTO;
 	Diag *d = p->diag;
-	char least[24], works[32];
+	char least[24], works[32], stage[64];
 
 	p->planned.refused = true;
 	if (p->variant.allow_refusal)
 		return false;
 	write_percent(p, p->planned.minimum_peak, works);
+	write_stage(g, stage);
 	diag_error(d,
-	           "memory budget %" PRId64 " B is too small%s; smallest "
+	           "memory budget %" PRId64 " B is too small%s%s; smallest "
 	           "budget that works%s: %" PRId64 " B (%s%s%s)",
-	           p->planned.budget, preset ? " for this --recompute" : "",
+	           p->planned.budget, stage,
+	           preset ? " for this --recompute" : "",
 	           preset                         ? " with it"
 	                   : watch_over(p->watch) ? " among plans found within "
 	                                            "--plan-time"

@@ -85,6 +85,8 @@ struct cut_proof {
 struct cut_bound *cut_bound_new(struct cut_net *);
 /* Bytes that any plan needs. */
 int64_t cut_bound_least(const struct cut_bound *);
+/* Bytes of the other micro-batches' slots in any plan. */
+int64_t cut_bound_slots(const struct cut_bound *);
 /* No plan that needs at most `memory` bytes in the arena spends fewer seconds
  * on clones, however often it repeats a node, if first runs keep their order;
  * INFINITY: there is none. */

@@ -81,7 +81,7 @@ may_extend_instances(struct filler *f, int32_t k, bool wanted, double *cost)
 		if (x < 0 || w->first[x] < 0 || f->shared[x] || f->held[s])
 			return false;
 		for (int32_t t = w->last[x] + 1; t < k; t++)
-			if (w->live[t] + size > f->budget)
+			if (w->live[t] + w->other_slots + size > f->budget)
 				return false;
 		*cost += (double)size * (k - w->last[x]);
 	}

@@ -223,59 +223,18 @@ boundary_step(const struct schedule *w)
 	return k;
 }
 
-/* Instance y lies in a slot: it lives across the boundary. */
-static bool
-in_slot(const struct schedule *w, int32_t y, int32_t boundary)
-{
-	return w->r->slots > 1 && w->block[y] == y && w->first[y] >= 0
-		&& w->first[y] <= boundary && w->last[y] > boundary;
-}
-
-/* Bytes of a slot.  held, if not NULL: by step, what of it is in w->live. */
+/* Bytes of a slot: of what lives across the boundary. */
 static int64_t
-slot_bytes(const struct schedule *w, int64_t *held)
+slot_bytes(const struct schedule *w)
 {
 	int32_t boundary = boundary_step(w);
 	int64_t sum = 0;
 
-	for (int32_t y = 0; y < w->ninst; y++) {
-		int64_t size = w->r->store[w->of_inst[y]].size;
-
-		if (!in_slot(w, y, boundary))
-			continue;
-		sum += size;
-		if (held) {
-			held[w->first[y]] += size;
-			held[free_step(w, y)] -= size;
-		}
-	}
+	for (int32_t y = 0; y < w->ninst; y++)
+		if (w->block[y] == y && w->first[y] >= 0
+		    && w->first[y] <= boundary && w->last[y] > boundary)
+			sum += w->r->store[w->of_inst[y]].size;
 	return sum;
-}
-
-/* With slots, steps have in memory all slots, and what lies beside them. */
-static void
-count_slots(const struct schedule *w, struct remat_cost *c)
-{
-	Arena *scratch = arena_new();
-	int64_t *held = arena_array(scratch, (size_t)w->nstep + 1,
-	                            sizeof *held);
-	int64_t all = slot_bytes(w, held) * w->r->slots, in = 0;
-
-	c->live = 0;
-	c->over = 0;
-	for (int32_t k = 0; k < w->nstep; k++) {
-		int64_t live;
-
-		in += held[k];
-		live = w->live[k] - in + all;
-		if (live > w->target)
-			c->over += (double)(live - w->target);
-		if (live > c->live) {
-			c->live = live;
-			c->tight = k;
-		}
-	}
-	arena_free(scratch);
 }
 
 static struct remat_cost
@@ -298,14 +257,16 @@ memory_profile(struct schedule *w)
 		const struct rnode *n = &r->node[w->step[k].node];
 		bool inlined = w->step[k].inlined;
 		int32_t passing = remat_in_passing(r, &w->step[k]);
+		int64_t all;
 
 		live += w->live[k];
 		w->live[k] = live + (inlined ? 0 : n->workspace)
 			+ (passing < 0 ? 0 : r->store[passing].size);
-		if (w->live[k] > w->target)
-			c.over += (double)(w->live[k] - w->target);
-		if (w->live[k] > c.live) {
-			c.live = w->live[k];
+		all = w->live[k] + w->other_slots;
+		if (all > w->target)
+			c.over += (double)(all - w->target);
+		if (all > c.live) {
+			c.live = all;
 			c.tight = k;
 		}
 		if (w->step[k].clone)
@@ -319,9 +280,9 @@ schedule_measure(struct schedule *w)
 {
 	find_last(w);
 	overlay_outputs(w);
+	w->other_slots = w->r->slots > 1 && !w->only
+		? (w->r->slots - 1) * slot_bytes(w) : 0;
 	w->cost = memory_profile(w);
-	if (w->r->slots > 1 && !w->only)
-		count_slots(w, &w->cost);
 	return w->cost;
 }
 
@@ -332,12 +293,10 @@ schedule_packed(const struct schedule *w, Arena *scratch)
 {
 	const struct remat *r = w->r;
 	size_t n = 0, most = 2 * (size_t)w->nstep + (size_t)w->ninst;
-	int32_t boundary = boundary_step(w);
 	struct buffer *b = arena_array(scratch, most + 1, sizeof *b);
 
 	for (int32_t y = 0; y < w->ninst; y++)
-		if (w->block[y] == y && w->first[y] >= 0
-		    && !in_slot(w, y, boundary))
+		if (w->block[y] == y && w->first[y] >= 0)
 			b[n++] = (struct buffer){
 				w->first[y], free_step(w, y),
 				r->store[w->of_inst[y]].size, 0 };
@@ -351,7 +310,8 @@ schedule_packed(const struct schedule *w, Arena *scratch)
 			b[n++] = (struct buffer){
 				k, k + 1, r->store[passing].size, 0 };
 	}
-	return pack_within(b, n, &(struct pack_limit){
-		.work = PACK_WORK, .stop = r->watch }, scratch).height
-		+ r->slots * slot_bytes(w, NULL);
+	return pack_with_slots(b, n,
+		(struct pack_slots){ boundary_step(w), r->slots },
+		&(struct pack_limit){ .work = PACK_WORK, .stop = r->watch },
+		scratch);
 }

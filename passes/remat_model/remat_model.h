@@ -117,9 +117,8 @@ struct remat {
 	struct rnode *node;             /* by node id */
 	int64_t resident;               /* bytes outside the arena */
 	int64_t slots;                  /* so many times there is what lives
-	                                 * across the boundary; the rest of the
-	                                 * arena lies beside these slots.  0, 1:
-	                                 * once, anywhere */
+	                                 * across the boundary of forward; 0, 1:
+	                                 * once */
 	double base_sec;                /* step without clones */
 	int32_t ncand, ngroup;
 	int32_t *layer, nlayer;         /* storages that are inputs of layers */
@@ -154,7 +153,10 @@ struct schedule {
 	int32_t *of_inst;               /* its storage */
 	int32_t *first, *last;          /* steps; first -1: nobody reads it */
 	int32_t *block;                 /* instance whose bytes it lies in */
-	int64_t *live;                  /* bytes in the arena, by step */
+	int64_t *live;                  /* bytes in the arena, by step, of one
+	                                 * micro-batch */
+	int64_t other_slots;            /* bytes of the other ones' slots, there
+	                                 * at every step */
 	/* Instances that step `step` may write over those which it reads. */
 	struct overlay {
 		int32_t step, out, in;

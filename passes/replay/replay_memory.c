@@ -136,7 +136,8 @@ check_places(struct replay *r)
 		}
 }
 
-/* What backward finds of forward lies in the first slot; nothing else does. */
+/* What backward finds of forward lies in the first slot; all else there as well
+ * or behind the last one. */
 static void
 check_slots(struct replay *r)
 {
@@ -149,8 +150,8 @@ check_slots(struct replay *r)
 
 		if (!r->taken[i] || t->host)
 			continue;
-		if (keeps ? t->offset + t->bytes > r->slot
-		    : t->offset < r->slots * r->slot)
+		if (t->offset + t->bytes > r->slot
+		    && (keeps || t->offset < r->slots * r->slot))
 			FAULT(r, "slot", "%s is%s alive between forward and "
 			      "backward, and lies at %" PRId64, name(r, i),
 			      keeps ? "" : " not", t->offset);
@@ -207,12 +208,11 @@ find_live_bound(struct replay *r)
 	const Plan *p = r->p;
 	int64_t *delta = arena_array(r->arena, (size_t)p->nstep + 2,
 	                             sizeof *delta);
-	int64_t live = r->slots > 1 ? r->slots * r->slot : 0, most = live;
+	int64_t live = r->slots > 1 ? (r->slots - 1) * r->slot : 0;
+	int64_t most = live;
 
 	for (int64_t i = 0; i < p->ntensor; i++)
-		if (r->taken[i] && !p->tensor[i].host
-		    && (r->slots <= 1 || r->first[i] > r->boundary
-		        || r->boundary >= r->last[i])) {
+		if (r->taken[i] && !p->tensor[i].host) {
 			delta[r->first[i]] += p->tensor[i].bytes;
 			delta[r->last[i] + 1] -= p->tensor[i].bytes;
 		}

@@ -71,7 +71,10 @@ pipeline_print(const Pass *p, FILE *out)
 		        number_bytes(slot, (double)t->slot_bytes),
 		        number_bytes(peak, (double)s->peak), 100 * idle[k]);
 	}
-	fprintf(out, "%d micro-batches, 1F1B: a step takes %.4g s\n",
+	fputs("cut after", out);
+	for (int k = 0; k < l->nstage - 1; k++)
+		fprintf(out, "%s '%s'", k ? "," : "", l->cut[k].after);
+	fprintf(out, "\n%d micro-batches, 1F1B: a step takes %.4g s\n",
 	        l->nmicro, sec);
 }
 
@@ -121,6 +124,10 @@ pipeline_write_json(const Pass *p, const struct report_source *of, FILE *out)
 	json_text(&j, "schedule", "1f1b");
 	json_real(&j, "step_seconds", 9, pipeline_seconds(l, idle));
 	json_int(&j, "peak_bytes", pipeline_peak(l));
+	json_open(&j, "cut_after", '[', JSON_SPACED);
+	for (int k = 0; k < l->nstage - 1; k++)
+		json_text(&j, NULL, l->cut[k].after);
+	json_close(&j);
 	json_close(&j);
 	json_open(&j, "stages", '[', JSON_LINES);
 	for (int k = 0; k < l->nstage; k++)

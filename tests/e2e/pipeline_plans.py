@@ -1,0 +1,109 @@
+#!/usr/bin/env python3
+"""Plans of pipelines: places to cut, and budgets that a stage cannot meet.
+
+    pipeline_plans.py CKC CKRUN [cuts] [budgets]
+
+cuts: --stage with the values that ckc chose gives the same stages, with others stages that hold the
+parameters read up to there; names that are no place are refused with places nearby.  budgets: a
+refusal names the stage and its least bytes, which work for it, and the least bytes for all, which
+work; what it says to type compiles.
+"""
+
+import os
+import re
+import shlex
+import sys
+
+import ck
+
+STEM = "gpt2-dynamo-dyn"
+DIMS = ["--dim", "batch=2", "--dim", "seq=16"]
+PP = ["--pp", 3, "--microbatches", 4]
+EACH = re.compile(r"for stage (\d) of 3; smallest budget that works: (\d+) B")
+ALL = re.compile(r"smallest budget that works for all stages: (\d+) B")
+
+
+class Plans(ck.Bench):
+    def plan(self, *flags):
+        """What ckc does, and the plan; None if it refuses."""
+        model, out = os.path.join(ck.MODELS, STEM + ".onnx"), self.path("p.json")
+        if os.path.exists(out):
+            os.remove(out)
+        flags = [*map(str, flags)]
+        dims = DIMS[2:] if any(x.startswith("batch=") for x in flags) else DIMS
+        done = self.ckc(model, *dims, "--plan-only", "--json", out, *flags)
+        return done, ck.plan(out) if done.returncode == 0 else None
+
+    def refused(self, words, *flags):
+        done, _ = self.plan(*flags)
+        one = done.stderr.count("error") <= 1 and done.returncode in (1, 2)
+        self.check(one and re.search(words, done.stderr), f"{flags}: {done.stderr[-500:]}")
+        return done.stderr
+
+    def cuts(self):
+        done, plan = self.plan(*PP)
+        if not self.must(done, "cuts: --pp 3"):
+            return
+        cut = plan["pipeline"]["cut_after"]
+        self.check(len(cut) == 2, f"cuts: {cut}")
+        flags = [x for name in reversed(cut) for x in ("--stage", name)]
+        done, again = self.plan(*PP, *flags)
+        self.must(done, f"cuts: {flags}")
+        same = again and all(
+            a["summary"] == b["summary"] for a, b in zip(again["stages"], plan["stages"])
+        )
+        self.check(same, f"cuts: {flags}: other stages than without")
+        text = self.refused(
+            "no node of forward computes", *PP, "--stage", "nobody", "--stage", cut[0]
+        )
+        near = re.findall(r"'([^']+)'", text.split("places to cut", 1)[1])
+        self.check(len(near) >= 3, f"cuts: places: {text}")
+        done, moved = self.plan(*PP, "--stage", near[0], "--stage", near[-1])
+        self.must(done, f"cuts: at {near}")
+        if moved:
+            self.check(moved["pipeline"]["cut_after"] == [near[0], near[-1]], f"cuts: {near}")
+            params = [s["summary"]["param_bytes"] for s in moved["stages"]]
+            self.check(params[1] > params[2], f"cuts: at {near}: parameters {params}")
+        self.refused("expected another place", *PP, "--stage", cut[0], "--stage", cut[0])
+        self.refused("expected 2 --stage, or none, found 1", *PP, "--stage", cut[0])
+        done, _ = self.plan("--stage", cut[0])
+        self.check("without --pp P" in done.stderr, f"cuts: without --pp: {done.stderr}")
+        done, _ = self.plan(*PP, "--dump=plan")
+        self.check(f"cut after '{cut[0]}', '{cut[1]}'" in done.stdout, f"cuts: {done.stdout}")
+
+    def budgets(self):
+        done, plan = self.plan(*PP)
+        peaks = [s["summary"]["peak_bytes"] for s in plan["stages"]]
+        text = self.refused(EACH.pattern, *PP, "--memory-budget", "1kB")
+        each, every = EACH.search(text), ALL.search(text)
+        self.check(each and int(each[1]) == 0, f"budgets: {text}")
+        least = int(every[1] if every else each[2])
+        self.check(int(each[2]) <= peaks[0] and least <= max(peaks), f"budgets: {least}: {peaks}")
+        done, _ = self.plan(*PP, "--memory-budget", f"{least}B")
+        self.must(done, f"budgets: least of all, {least}")
+        self.refused(r"for stage \d of 3", *PP, "--memory-budget", f"{least - 1}B")
+        if int(each[2]) < least:
+            text = self.refused(EACH.pattern, *PP, "--memory-budget", f"{each[2]}B")
+            self.check(EACH.search(text)[1] != "0", f"budgets: stage 0 again: {text}")
+        self.check("--update-in-backward" not in text and "--offload" not in text, text)
+        tries = re.findall(r"try: (--(?:pp|stage|microbatches|dim).*)", text)
+        self.check(any("--pp 6" in t for t in tries), f"budgets: {text}")
+        self.check(any("--stage" in t for t in tries), f"budgets: {text}")
+        self.check(any("--microbatches 8" in t for t in tries), f"budgets: {text}")
+        for line in tries:
+            words = shlex.split(line)
+            own = [] if "--pp" in words else PP[:2]
+            more = [] if "--microbatches" in words else PP[2:]
+            done, _ = self.plan(*own, *more, *words)
+            self.must(done, f"budgets: {line}")
+
+
+def main():
+    bench = Plans()
+    for part in bench.names or ["cuts", "budgets"]:
+        getattr(bench, part)()
+    bench.finish()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
