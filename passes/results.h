@@ -114,9 +114,12 @@ struct pipeline_stage {
 	int nturn;
 };
 
-/* Micro-batches run through all stages: 1F1B (Narayanan et al. 2021). */
+/* Micro-batches run through all stages.  Rank r of the pipeline has the stages
+ * r, nrank + r, 2 nrank + r...: its chunks.  With one chunk the schedule is
+ * 1F1B, with more the interleaved one (Narayanan et al. 2021). */
 struct pipeline {
-	int nstage, nmicro;
+	int nrank, nchunk;
+	int nstage, nmicro;             /* nstage = nrank * nchunk */
 	struct pipeline_stage *stage;   /* [nstage] */
 };
 

@@ -198,13 +198,13 @@ find_leaves(struct stages *s)
 }
 
 bool
-stages_assign(struct stages *s, Pass *p, const Graph *g)
+stages_assign(struct stages *s, Pass *p, const Graph *g, int n)
 {
-	size_t words = ((size_t)p->opt->pp + 63) / 64;
+	size_t words = ((size_t)n + 63) / 64;
 	int *of_place = arena_array(p->scratch, g->nnode, sizeof *of_place);
 	NodeId backward = 1;
 
-	*s = (struct stages){ .p = p, .g = g, .n = (int)p->opt->pp,
+	*s = (struct stages){ .p = p, .g = g, .n = n,
 		.words = (int)words,
 		.of_node = arena_array(p->scratch, g->nnode,
 		                       sizeof *s->of_node),
