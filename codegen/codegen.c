@@ -85,12 +85,36 @@ make_programs(struct emitted_library *lib, Arena *a,
 
 /* ---- sources ---- */
 
+/* Bytes of the rank with most. */
 static void
-emit_head(struct out *o, const Graph *g, const struct plan_summary *sum,
+largest_rank(const struct codegen_schedules *c, int64_t *resident,
+             int64_t *arena)
+{
+	*resident = c->nstage ? 0 : c->plan->sum.resident;
+	*arena = c->nstage ? 0 : c->plan->sum.arena;
+	for (int r = 0; r < c->nrank; r++) {
+		int64_t here = 0, work = 0;
+
+		for (int k = r; k < c->nstage; k += c->nrank) {
+			here += c->stage[k].plan->sum.resident;
+			work += c->stage[k].plan->sum.arena;
+		}
+		if (here + work > *resident + *arena) {
+			*resident = here;
+			*arena = work;
+		}
+	}
+}
+
+static void
+emit_head(struct out *o, const struct codegen_schedules *c,
           const struct sources *src, const struct codegen_options *opt)
 {
+	int64_t resident, arena;
+
+	largest_rank(c, &resident, &arena);
 	out_put(o, "/* ");
-	out_comment(o, g->name ? g->name : "model");
+	out_comment(o, c->g->name ? c->g->name : "model");
 	out_put(o, ": one training step, made by ckc " CKC_VERSION ".\n"
 	        " *\n"
 	        " * Memory: %" PRId64 " bytes resident + %" PRId64
@@ -102,7 +126,7 @@ emit_head(struct out *o, const Graph *g, const struct plan_summary *sum,
 	        " * directory with\n"
 	        " *\n"
 	        " *     %s\n"
-	        " */\n", sum->resident, sum->arena,
+	        " */\n", resident, arena,
 	        opt->machine->emitter->kernels, build_command_text(src, opt));
 }
 
@@ -180,19 +204,6 @@ add_kernels(struct kernels *k, struct emit *e, struct emitted_library *lib)
 	return ok;
 }
 
-/* Bytes of a library with stages are those of the one with most. */
-static const struct plan_summary *
-largest_plan(const struct codegen_schedules *c)
-{
-	const struct plan_summary *most = c->nstage ? &c->stage[0].plan->sum
-		: &c->plan->sum;
-
-	for (int k = 1; k < c->nstage; k++)
-		if (c->stage[k].plan->sum.peak > most->peak)
-			most = &c->stage[k].plan->sum;
-	return most;
-}
-
 /* Kernels first: the text at the head of the tables names all units. */
 static bool
 emit_sources(struct sources *src, const struct codegen_schedules *c,
@@ -217,7 +228,7 @@ emit_sources(struct sources *src, const struct codegen_schedules *c,
 	sources_include(src, kernels.s);
 	sources_add(src, m->emitter->kernels, kernels.s, kernels.n);
 
-	emit_head(&tables, c->g, largest_plan(c), src, opt);
+	emit_head(&tables, c, src, opt);
 	emit_prototypes(&tables, &k, &e);
 	lib.jobs = m->emitter->jobs;
 	lib.njob = e.njob;

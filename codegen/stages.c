@@ -131,6 +131,9 @@ struct order {
 	const struct codegen_schedules *c;
 	const struct stage_parts *parts;
 	int *next;                      /* by stage: its next turn */
+	uint32_t *turn;                 /* by rank of the pipeline: its next
+	                                 * turn, the updates' second parts
+	                                 * aside */
 	int64_t *under_way;             /* by message: sent, not received */
 	int norms;                      /* stages before the norm over stages */
 };
@@ -188,11 +191,14 @@ take_turn(struct order *o, int k)
 	enum part part = t->kind == TURN_FORWARD ? FORWARD
 		: t->kind == TURN_BACKWARD ? BACKWARD
 		: next == last ? NORM : UPDATE;
-	bool done = next <= last + 1 && !(part == UPDATE && o->norms)
+	uint32_t *turn = &o->turn[k % o->c->nrank];
+	bool done = next <= last + 1
+		&& (part == UPDATE ? !o->norms : t->order == *turn)
 		&& take_part(o, k, part, t);
 
 	o->norms -= done && part == NORM;
 	o->next[k] += done;
+	*turn += done && part != UPDATE;
 	return done;
 }
 
@@ -208,6 +214,7 @@ order_turns(struct emitted_stages *s, const struct codegen_schedules *c,
 	if (!check_tags(s, messages, d))
 		return false;
 	o.next = arena_array(a, (size_t)s->n, sizeof *o.next);
+	o.turn = arena_array(a, (size_t)c->nrank, sizeof *o.turn);
 	o.under_way = arena_array(a, (size_t)messages + 1,
 	                          sizeof *o.under_way);
 	for (int k = 0; k < s->n; k++)
@@ -300,6 +307,7 @@ stages_collect(Arena *a, const struct codegen_schedules *c,
 	size_t n = (size_t)c->nstage;
 
 	s->n = c->nstage;
+	s->nrank = c->nrank;
 	s->program = arena_array(a, n, sizeof *s->program);
 	s->shared = arena_array(a, n, sizeof *s->shared);
 	s->inputs = arena_array(a, n, sizeof *s->inputs);

@@ -16,7 +16,7 @@ struct emitted_turn {
  * of the last to the first, the updates up to the norm over stages, the other
  * updates. */
 struct emitted_stages {
-	int n;
+	int n, nrank;                   /* stages; ranks of the pipeline */
 	struct emitted_program *program;        /* [n] */
 	struct shared_values *shared;           /* [n] */
 	const unsigned char **inputs;           /* [n]: as tables_inputs */

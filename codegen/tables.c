@@ -558,23 +558,38 @@ largest_product(struct out *o, const struct emitted_program *program, int n)
 /* What the programs of a library, or its stages, have. */
 struct library_facts {
 	const char *optimizer;
-	int64_t peak, budget;           /* of the stage with most */
+	int64_t peak, budget;           /* of the rank with most */
 	bool clips, scales_loss;
 };
 
+/* Bytes of a rank that has the programs first, first + step... */
+static void
+add_rank(struct library_facts *f, const struct emitted_program *p, int n,
+         int first, int step)
+{
+	int64_t peak = 0, budget = 0;
+
+	for (int i = first; i < n; i += step) {
+		peak += p[i].plan->sum.peak;
+		budget += p[i].plan->sum.budget > 0 ? p[i].plan->sum.budget : 0;
+	}
+	f->peak = peak > f->peak ? peak : f->peak;
+	f->budget = budget > f->budget ? budget : f->budget;
+}
+
+/* Of n programs, which nrank ranks have. */
 static struct library_facts
-facts_of(const struct emitted_program *p, int n)
+facts_of(const struct emitted_program *p, int n, int nrank)
 {
 	struct library_facts f = { .optimizer = "none" };
 
+	for (int i = 0; i < nrank; i++)
+		add_rank(&f, p, n, i, nrank);
 	for (int i = 0; i < n; i++) {
-		const struct plan_summary *sum = &p[i].plan->sum;
 		const char *optimizer = optimizer_name(p[i].g);
 
 		if (strcmp(optimizer, "none"))
 			f.optimizer = optimizer;
-		f.peak = sum->peak > f.peak ? sum->peak : f.peak;
-		f.budget = sum->budget > f.budget ? sum->budget : f.budget;
 		f.clips |= graph_has_op(p[i].g, OP_GRAD_NORM);
 		f.scales_loss |= graph_has_op(p[i].g, OP_LOSS_SCALE);
 	}
@@ -586,6 +601,7 @@ emit_stage_members(struct out *o, const struct emitted_stages *s)
 {
 	if (s)
 		MEMBERS(o, { "nstage", number_text(o, s->n) },
+			{ "chunks", number_text(o, s->n / s->nrank) },
 			{ "stage", "stage" }, { "turn", "turn" },
 			{ "nturn", number_text(o, s->nturn) });
 }
@@ -596,7 +612,8 @@ emit_library_struct(struct out *o, const struct emitted_library *lib,
 {
 	const struct emitted_stages *s = lib->stages;
 	const struct emitted_program *p = s ? s->program : lib->program;
-	const struct library_facts facts = facts_of(p, s ? s->n : 1);
+	const struct library_facts facts = facts_of(p, s ? s->n : 1,
+	                                            s ? s->nrank : 1);
 	const Graph *g = p[0].g;
 	const struct loss_formula *f = lib->formula;
 	uint64_t data = lib->shared.data_bytes;

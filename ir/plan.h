@@ -191,6 +191,8 @@ struct turn {
 	                                 * saved */
 	uint32_t micro;                 /* micro-batch; of an update, and its
 	                                 * slot: the last one */
+	uint32_t order;                 /* its number among the turns of all
+	                                 * stages of its rank */
 };
 
 /* The activation that a transfer has copied here; -1. */

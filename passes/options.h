@@ -110,6 +110,8 @@ struct options {
 	                                 * stages take equally long */
 	bool stages;                    /* the graph is cut into stages; else
 	                                 * they are an account of memory */
+	int64_t chunks;                 /* stages of each rank of the pipeline
+	                                 * (interleaved schedule); 0: one */
 	int64_t tp;                     /* ranks of the tensor-parallel group;
 	                                 * 0: none */
 	int64_t dp;                     /* replicas; DP_ANY, DP_TRY; 0: one

@@ -121,9 +121,12 @@ struct stage_cut {
 	const char *earlier, *later;    /* the next places to cut */
 };
 
-/* Micro-batches run through all stages: 1F1B (Narayanan et al. 2021). */
+/* Micro-batches run through all stages.  Rank r of the pipeline has the stages
+ * r, nrank + r, 2 nrank + r...: its chunks.  With one chunk the schedule is
+ * 1F1B, with more the interleaved one (Narayanan et al. 2021). */
 struct pipeline {
-	int nstage, nmicro;
+	int nrank, nchunk;
+	int nstage, nmicro;             /* nstage = nrank * nchunk */
 	struct pipeline_stage *stage;   /* [nstage] */
 	const struct stage_cut *cut;    /* [nstage - 1] */
 };

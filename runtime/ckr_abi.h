@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define CKR_ABI_VERSION 24
+#define CKR_ABI_VERSION 25
 #define CKR_MAX_DIMS 8
 #define CKR_MAX_GROUP 1024      /* ranks of a group, see enum ckr_axis */
 #define CKR_ANY_REPLICAS UINT32_MAX
@@ -503,7 +503,10 @@ struct ckr_library {
 	uint32_t replicas;      /* 0: compiled for one replica;
 	                         * CKR_ANY_REPLICAS: for any number */
 	uint32_t nstage;        /* stages of a pipeline; 0: there is none, and
-	                         * the following two are NULL */
+	                         * the following are 0 */
+	uint32_t chunks;        /* of these each rank of the pipeline has so
+	                         * many: rank r the stages r, n + r, 2 n + r...
+	                         * with n = nstage / chunks */
 	const struct ckr_stage *stage;
 	const struct ckr_turn *turn;    /* of a step of program[0], but for
 	                                 * count passes */

@@ -187,9 +187,10 @@ pipeline_summary(const struct driver *d)
 	for (int k = 0; k < l->nstage; k++)
 		mean += idle[k] / l->nstage;
 	fprintf(stderr, "%s: %d stages, %d micro-batches, peak of the largest "
-	        "stage %s (%lld B), a step takes %.4g s, stages are idle for "
+	        "%s %s (%lld B), a step takes %.4g s, stages are idle for "
 	        "%.1f %% of their turns\n", d->graph->name, l->nstage,
-	        l->nmicro, number_bytes(peak, (double)pipeline_peak(l)),
+	        l->nmicro, l->nchunk > 1 ? "rank" : "stage",
+	        number_bytes(peak, (double)pipeline_peak(l)),
 	        (long long)pipeline_peak(l), sec, 100 * mean);
 }
 
@@ -262,6 +263,7 @@ add_stages(struct driver *d, struct codegen_schedules *c)
 	}
 	c->stage = stage;
 	c->nstage = l->nstage;
+	c->nrank = l->nrank;
 }
 
 static bool

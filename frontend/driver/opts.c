@@ -282,10 +282,16 @@ static const struct option_spec table[] = {
 	  "explain why this value is kept, recomputed or free; with --tp: the "
 	  "cost of other placements" },
 	{ "pp", "P", G_LOOK, set_whole, FIELD(opt.pp), C,
-	  "with --plan-only: cut the model into P stages of a pipeline, and "
-	  "plan each within the budget (1F1B); with --dump=memory: an account "
-	  "of their memory from the plan of the whole model",
+	  "cut the model into P stages of a pipeline, and plan each within "
+	  "the budget; with --dump=memory: an account of their memory from "
+	  "the plan of the whole model",
 	  FROM_TO(1, 1000000) },
+	{ "schedule", "1f1b|interleaved=V", G_LOOK, set_schedule,
+	  FIELD(opt.chunks), C,
+	  "with --pp: order of forward and backward turns of micro-batches; "
+	  "interleaved=V: each rank has V stages, which are idle for one V-th "
+	  "of the time, for more memory and V times the messages (default: "
+	  "1f1b)" },
 	{ "interleave", "M", G_LOOK, set_whole, FIELD(opt.interleave), C,
 	  "with --pp and --dump=memory: model chunks per stage (default: 1)",
 	  FROM_TO(1, 1000000) },

@@ -405,6 +405,21 @@ set_zero(struct arg_parser *p, const char *arg, void *field)
 }
 
 bool
+set_schedule(struct arg_parser *p, const char *arg, void *field)
+{
+	static const char interleaved[] = "interleaved=";
+	size_t n = sizeof interleaved - 1;
+	uint64_t chunks = 1;
+
+	if (strcmp(arg, "1f1b") != 0
+	    && (strncmp(arg, interleaved, n) != 0
+	        || !number_whole(arg + n, GROUP_MAX, &chunks) || chunks < 2))
+		return reject_value(p, arg, "1f1b or interleaved=V with V > 1");
+	*(int64_t *)field = chunks > 1 ? (int64_t)chunks : 0;
+	return true;
+}
+
+bool
 set_thread_count(struct arg_parser *p, const char *arg, void *field)
 {
 	int64_t x;

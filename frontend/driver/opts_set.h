@@ -13,9 +13,10 @@ enum option_group { G_INPUT, G_TRAIN, G_MEMORY, G_TARGET, G_LOOK, G_OUTPUT,
 /* The message of ckc about a value that is not as expected. */
 bool reject_option(struct arg_parser *, enum option_fault, const char *arg,
                    const char *expected);
-/* char * of a folder; int64_t; int; the machine; char * of a machine. */
+/* char * of a folder; int64_t; int; the machine; char * of a machine; int64_t
+ * of chunks. */
 SetOption set_folder, set_dp, set_zero, set_thread_count, set_target,
-	set_machine_option;
+	set_machine_option, set_schedule;
 /* One more name of a struct name_list. */
 SetOption add_name;
 /* Lists and groups of fields of struct options. */

@@ -41,14 +41,55 @@ conflict(const struct cli *c, const char **remedy)
 	return NULL;
 }
 
+/* What the numbers of stages and micro-batches have to be. */
+static int
+check_numbers(const struct options *o, FILE *err)
+{
+	int64_t v = o->chunks ? o->chunks : 1, n = o->grad_accum;
+
+	if (o->pp > GROUP_MAX / v && o->chunks && 2 * o->pp <= GROUP_MAX) {
+		fprintf(err, "ckc: --pp %lld --schedule interleaved=%lld: "
+		        "expected at most %d stages; try: --schedule "
+		        "interleaved=%lld\n", (long long)o->pp, (long long)v,
+		        GROUP_MAX, (long long)(GROUP_MAX / o->pp));
+		return 2;
+	}
+	if (o->pp > GROUP_MAX / v) {
+		fprintf(err, "ckc: --pp %lld: expected at most %lld stages; "
+		        "try: --pp %lld\n", (long long)o->pp,
+		        (long long)(GROUP_MAX / v), (long long)(GROUP_MAX / v));
+		return 2;
+	}
+	if (o->chunks && n % o->pp) {
+		int64_t below = n / o->pp * o->pp;
+
+		fprintf(err, "ckc: --pp %lld --schedule interleaved=%lld "
+		        "--microbatches %lld: expected a multiple of %lld "
+		        "micro-batches; try: --microbatches %lld",
+		        (long long)o->pp, (long long)v, (long long)n,
+		        (long long)o->pp, (long long)(below + o->pp));
+		if (below)
+			fprintf(err, " or --microbatches %lld",
+			        (long long)below);
+		fputc('\n', err);
+		return 2;
+	}
+	return CLI_GO;
+}
+
 int
 check_stages(struct cli *c, FILE *err)
 {
 	struct options *o = &c->opt;
+	int64_t stages = o->pp * (o->chunks ? o->chunks : 1);
 	const char *remedy, *option;
 
-	if (!are_planned(c))
+	if (!are_planned(c)) {
+		/* of the account of memory */
+		if (o->chunks && !o->interleave)
+			o->interleave = o->chunks;
 		return CLI_GO;
+	}
 	option = conflict(c, &remedy);
 	if (option) {
 		fprintf(err, "ckc: --pp and %s cannot be combined; try: %s\n",
@@ -63,15 +104,10 @@ check_stages(struct cli *c, FILE *err)
 		        (long long)o->microbatches, (long long)o->grad_accum);
 		return 2;
 	}
-	if (o->pp > GROUP_MAX) {
-		fprintf(err, "ckc: --pp %lld: expected at most %d stages; try: "
-		        "--pp %d\n", (long long)o->pp, GROUP_MAX, GROUP_MAX);
-		return 2;
-	}
-	if (o->stage.n && o->stage.n != o->pp - 1) {
-		fprintf(err, "ckc: --pp %lld: expected %lld --stage, or none, "
-		        "found %d\n", (long long)o->pp, (long long)o->pp - 1,
-		        o->stage.n);
+	if (o->stage.n && o->stage.n != stages - 1) {
+		fprintf(err, "ckc: %lld stages: expected %lld --stage, or "
+		        "none, found %d\n", (long long)stages,
+		        (long long)stages - 1, o->stage.n);
 		return 2;
 	}
 	if (o->microbatches)
@@ -80,5 +116,5 @@ check_stages(struct cli *c, FILE *err)
 		o->grad_accum = o->pp;
 	o->update_in_backward = TRI_OFF;
 	o->stages = true;
-	return CLI_GO;
+	return check_numbers(o, err);
 }

@@ -106,6 +106,7 @@ static const struct {
 	{ "devices", NO_AUTO, "without --auto" },
 	{ "global-batch", NO_AUTO, "without --auto" },
 	{ "interleave", NO_PP, "without --pp P" },
+	{ "schedule", NO_PP, "without --pp P" },
 	{ "interleave", NO_ACCOUNT, account },
 	{ "microbatches", NO_PP, "without --pp P" },
 	{ "stage", NO_PP, "without --pp P" },

@@ -1,11 +1,19 @@
-/* Plan each stage of a pipeline as a graph of its own, for the same budget. */
+/* Plan each stage of a pipeline as a graph of its own.
+ *
+ * budget  A stage that has a rank alone gets the rank's budget.  Under an
+ *         interleaved schedule the stages of a rank share it: they are planned
+ *         without one; if they need more, then again, each with its resident
+ *         bytes and a part of what is left, in proportion to what it needed
+ *         beside them.
+ */
 #include "passes/explore/plan_stages.h"
+
+#include "passes/explore/trial.h"
+#include "passes/explore/variants.h"
+#include "passes/pipeline/pipeline.h"
 
 #include <inttypes.h>
 #include <string.h>
-
-#include "passes/explore/variants.h"
-#include "passes/pipeline/pipeline.h"
 
 /* With that many stages, one may take the plan of an equal one that has at most
  * so many times its slots: it needs no more memory.  The slowest stage decides
@@ -150,25 +158,120 @@ explain_refusal(const struct pass_walk *w, Pass *p, struct pipeline *l, int k,
 }
 
 /* ---- all stages ---- */
+/* ---- a budget for several stages ---- */
 
-void
-plan_stages(struct pass_walk *w, Pass *p, Graph *g)
+/* The bytes that each rank may take; INT64_MAX: any. */
+static int64_t
+budget_of_rank(const Pass *p, const struct pipeline *l, int rank)
 {
-	const struct pass_info *optim = pass_that_gives(P_UPD);
-	struct pipeline *l;
-	uint64_t *hash;
+	const struct options *o = p->opt;
+	int64_t all = 0;
 
-	if (!pass_walk_reach(w, p, g, optim) || w->stopped)
-		return;
-	l = p->planned.pipeline;
-	hash = arena_array(p->keep, (size_t)l->nstage, sizeof *hash);
-	p->whole = g;
+	if (o->budget_bytes > 0)
+		return o->budget_bytes;
+	for (int k = rank; k < l->nstage; k += l->nrank)
+		all += l->stage[k].planned.plan->sum.peak;
+	return o->budget_pct > 0 ? (int64_t)(o->budget_pct / 100 * (double)all)
+		: INT64_MAX;
+}
+
+/* Share a budget that the stages of a rank exceed; whether they do. */
+static bool
+share_budget(const struct pipeline *l, int rank, int64_t budget, int64_t *share)
+{
+	double resident = 0, rest = 0;
+
+	for (int k = rank; k < l->nstage; k += l->nrank) {
+		const struct plan_summary *s = &l->stage[k].planned.plan->sum;
+
+		resident += (double)s->resident;
+		rest += (double)(s->peak - s->resident);
+	}
+	if (resident + rest <= (double)budget)
+		return false;
+	for (int k = rank; k < l->nstage; k += l->nrank) {
+		const struct plan_summary *s = &l->stage[k].planned.plan->sum;
+		double part = (double)(s->peak - s->resident) / rest;
+		double left = (double)budget - resident;
+
+		/* none at all is refused by the planner */
+		share[k] = s->resident + (int64_t)(left > 0 ? left * part : 1);
+	}
+	return true;
+}
+
+/* A copy of a stage's graph, to be planned again. */
+static Graph *
+copy_graph(const Pass *p, const struct pipeline *l, int k)
+{
+	return plan_has_budget(p->opt) && l->nchunk > 1
+		? graph_clone(l->stage[k].graph) : NULL;
+}
+
+/* copy: by stage, graphs before they were planned. */
+static bool
+plan_again(struct pass_walk *w, Pass *p, struct pipeline *l, Graph **copy)
+{
+	int64_t *share = arena_array(p->keep, (size_t)l->nstage,
+	                             sizeof *share);
+
+	for (int r = 0; r < l->nrank; r++)
+		share_budget(l, r, budget_of_rank(p, l, r), share);
+	for (int k = 0; k < l->nstage && w->ok; k++) {
+		struct options *o = arena_alloc(p->keep, sizeof *o);
+		const struct options *was = p->opt;
+		struct pipeline_stage *s = &l->stage[k];
+
+		if (!share[k])
+			continue;
+		*o = *was;
+		set_budget_bytes(o, share[k]);
+		graph_free(s->planned.reference);
+		graph_free(s->graph);
+		s->graph = copy[k];
+		copy[k] = NULL;
+		p->opt = o;
+		w->ok = plan_one_stage(w, p, s);
+		p->opt = was;
+	}
+	return w->ok;
+}
+
+/* Stages of a rank share its budget. */
+static bool
+plan_chunks(struct pass_walk *w, Pass *p, struct pipeline *l)
+{
+	const struct options *was = p->opt;
+	struct options *free_plan = arena_alloc(p->keep, sizeof *free_plan);
+	Graph **copy = arena_array(p->keep, (size_t)l->nstage, sizeof *copy);
+
+	*free_plan = *was;
+	set_budget_bytes(free_plan, -1);
+	for (int k = 0; k < l->nstage && w->ok; k++) {
+		copy[k] = copy_graph(p, l, k);
+		p->opt = free_plan;
+		w->ok = plan_one_stage(w, p, &l->stage[k]);
+		p->opt = was;
+	}
+	if (w->ok && plan_has_budget(was))
+		plan_again(w, p, l, copy);
+	for (int k = 0; k < l->nstage; k++)
+		graph_free(copy[k]);
+	return w->ok;
+}
+
+/* A stage has its rank alone; equal ones are planned once. */
+static bool
+plan_ranks(struct pass_walk *w, Pass *p, struct pipeline *l)
+{
+	uint64_t *hash = arena_array(p->keep, (size_t)l->nstage, sizeof *hash);
+
 	for (int k = 0; k < l->nstage; k++)
 		hash[k] = hash_graph(l->stage[k].graph);
 	for (int k = 0; k < l->nstage && w->ok; k++) {
-		p->like = find_like(l, hash, k);
 		struct pipeline_stage *s = &l->stage[k];
 
+		p->like = find_like(l, hash, k);
 		if (!plan_one_stage(w, p, s)) {
 			if (s->planned.refused && !p->opt->candidate)
 				explain_refusal(w, p, l, k,
@@ -178,6 +281,20 @@ plan_stages(struct pass_walk *w, Pass *p, Graph *g)
 		s->planned.like = p->like != NULL;
 	}
 	p->like = NULL;
+	return w->ok;
+}
+
+void
+plan_stages(struct pass_walk *w, Pass *p, Graph *g)
+{
+	const struct pass_info *optim = pass_that_gives(P_UPD);
+	struct pipeline *l;
+
+	if (!pass_walk_reach(w, p, g, optim) || w->stopped)
+		return;
+	l = p->planned.pipeline;
+	p->whole = g;
+	w->ok = (l->nchunk > 1 ? plan_chunks(w, p, l) : plan_ranks(w, p, l))
+		&& pipeline_check(l, p->diag);
 	p->whole = NULL;
-	w->ok = w->ok && pipeline_check(l, p->diag);
 }

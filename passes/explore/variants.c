@@ -18,8 +18,8 @@
 
 enum { VARIANTS = 3 };
 
-static bool
-has_budget(const struct options *o)
+bool
+plan_has_budget(const struct options *o)
 {
 	return o->budget_bytes > 0 || o->budget_pct > 0;
 }
@@ -29,7 +29,7 @@ has_low_memory_variant(const Pass *p, const Graph *g)
 {
 	const struct options *o = p->opt;
 
-	return (has_budget(o) || o->curve)
+	return (plan_has_budget(o) || o->curve)
 		&& (optim_may_update_in_backward(p, g)
 		    || optim_copies(p, g, false) != optim_copies(p, g, true));
 }
@@ -39,7 +39,7 @@ has_offload_variant(const Pass *p)
 {
 	const struct options *o = p->opt;
 
-	return o->offload == OFFLOAD_AUTO && (has_budget(o) || o->curve)
+	return o->offload == OFFLOAD_AUTO && (plan_has_budget(o) || o->curve)
 		&& o->optimizer != OPT_NONE && !o->forward_only;
 }
 

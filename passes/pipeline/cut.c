@@ -19,6 +19,7 @@ struct link {
 
 struct cut {
 	const struct stages *s;
+	const struct pipeline *l;
 	int *last;                      /* by value: the last stage that reads
 	                                 * it, in the direction in which it
 	                                 * goes; -1: it stays */
@@ -321,8 +322,7 @@ new_part(const struct part *p)
 	to->zero_group = g->zero_group;
 	to->stages = p->c->s->n;
 	to->stage = p->stage;
-	to->slots = turns_slots(p->stage, p->c->s->n,
-	                        (int)p->c->s->p->opt->grad_accum);
+	to->slots = p->c->l->stage[p->stage].slots;
 	to->halves = g->halves;
 	to->adds = g->adds;
 	to->device = g->device;
@@ -382,7 +382,7 @@ stages_cut(const struct stages *s, struct pipeline *l)
 {
 	Arena *a = s->p->scratch;
 	size_t n = (size_t)s->n;
-	struct cut c = { .s = s, .grad = find_adjoints(s->g, a),
+	struct cut c = { .s = s, .l = l, .grad = find_adjoints(s->g, a),
 		.up = arena_array(a, n, sizeof *c.up),
 		.down = arena_array(a, n, sizeof *c.down),
 		.tie = arena_array(a, n, sizeof *c.tie) };

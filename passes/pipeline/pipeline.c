@@ -39,16 +39,12 @@ new_pipeline(Pass *p)
 {
 	struct pipeline *l = arena_alloc(p->keep, sizeof *l);
 
-	l->nstage = (int)p->opt->pp;
+	l->nrank = (int)p->opt->pp;
+	l->nchunk = p->opt->chunks ? (int)p->opt->chunks : 1;
+	l->nstage = l->nrank * l->nchunk;
 	l->nmicro = (int)p->opt->grad_accum;
 	l->stage = arena_array(p->keep, (size_t)l->nstage, sizeof *l->stage);
-	for (int k = 0; k < l->nstage; k++) {
-		struct pipeline_stage *s = &l->stage[k];
-
-		s->slots = turns_slots(k, l->nstage, l->nmicro);
-		s->turn = turns_1f1b(k, l->nstage, l->nmicro, &s->nturn,
-		                     p->keep);
-	}
+	turns_schedule(l, p->keep);
 	return l;
 }
 
@@ -62,9 +58,9 @@ pass_pipeline(Pass *p, Graph *g)
 	if (!has_places(g))
 		return diag_error(p->diag, "--pp: expected a graph before pass "
 		                  "autodiff, with a loss");
-	if (!stages_assign(&s, p, g))
-		return false;
 	p->planned.pipeline = new_pipeline(p);
+	if (!stages_assign(&s, p, g, p->planned.pipeline->nstage))
+		return false;
 	p->planned.pipeline->cut = s.cut;
 	return stages_cut(&s, p->planned.pipeline)
 		&& pipeline_check(p->planned.pipeline, p->diag);

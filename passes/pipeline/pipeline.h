@@ -29,9 +29,10 @@
 
 #include "passes/pass.h"
 
-/* Cut the graph into opt->pp stages: p->planned.pipeline, with graphs to which
- * optim and later passes are still to be applied, and turns.  g itself stays
- * as it is, and has to outlive the stages.  Nothing unless opt->stages. */
+/* Cut the graph into opt->pp stages, or opt->chunks for each of opt->pp ranks:
+ * p->planned.pipeline, with graphs to which optim and later passes are still to
+ * be applied, and turns.  g itself stays as it is, and has to outlive the
+ * stages.  Nothing unless opt->stages. */
 PassFn pass_pipeline;
 
 /* Frees the graphs of the stages; NULL is allowed. */
@@ -42,10 +43,16 @@ bool stages_verify(const struct pipeline *, Diag *);
 /* pipeline.c: the same, of which a fault is an internal one. */
 bool pipeline_check(const struct pipeline *, Diag *);
 
-/* turns.c: the turns of stage `stage` under 1F1B; *n: how many. */
-struct turn *turns_1f1b(int stage, int nstage, int nmicro, int *n, Arena *);
-/* Most micro-batches of a stage between their forward and their backward
- * turn. */
-int turns_slots(int stage, int nstage, int nmicro);
+/* turns.c: the turns and slots of all stages.  With several chunks nmicro has
+ * to be a multiple of nrank. */
+void turns_schedule(struct pipeline *, Arena *);
+/* Most micro-batches that a rank has between their forward and their backward
+ * turns at once, counted once for each of its stages. */
+int turns_in_flight(const struct pipeline *, int rank);
+/* When all turns end if the forward and backward turns of stage s take
+ * forward[s] and backward[s], and messages nothing; updates come after all
+ * others and are not counted.  busy: by rank; NULL: not wanted. */
+double turns_seconds(const struct pipeline *, const double *forward,
+                     const double *backward, double *busy);
 
 #endif

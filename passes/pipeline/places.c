@@ -340,6 +340,24 @@ choose_places(struct places *l, int *of_place)
 	return true;
 }
 
+static bool
+too_many_stages(const struct stages *s, int most)
+{
+	const struct options *o = s->p->opt;
+	int64_t fit = o->chunks ? most / o->pp : 0;
+
+	if (!o->chunks)
+		return diag_error(s->p->diag, "--pp %d: the graph can be cut "
+		                  "into at most %d stages; try: --pp %d", s->n,
+		                  most, most);
+	return diag_error(s->p->diag, "--pp %lld --schedule interleaved=%lld: "
+	                  "the graph can be cut into at most %d stages, not "
+	                  "%d; try: --schedule %s", (long long)o->pp,
+	                  (long long)o->chunks, most, s->n, fit < 2 ? "1f1b"
+	                  : arena_printf(s->p->scratch, "interleaved=%lld",
+	                                 (long long)fit));
+}
+
 bool
 places_choose(const struct stages *s, int *of_place)
 {
@@ -359,7 +377,5 @@ places_choose(const struct stages *s, int *of_place)
 		if (choose_places(&l, of_place))
 			return true;
 	}
-	return diag_error(s->p->diag, "--pp %d: the graph can be cut into at "
-	                  "most %d stages; try: --pp %d", s->n, l.ncut - 1,
-	                  l.ncut - 1);
+	return too_many_stages(s, l.ncut - 1);
 }

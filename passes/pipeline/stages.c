@@ -198,19 +198,19 @@ find_leaves(struct stages *s)
 }
 
 bool
-stages_assign(struct stages *s, Pass *p, const Graph *g)
+stages_assign(struct stages *s, Pass *p, const Graph *g, int n)
 {
-	size_t words = ((size_t)p->opt->pp + 63) / 64;
+	size_t words = ((size_t)n + 63) / 64;
 	int *of_place = arena_array(p->scratch, g->nnode, sizeof *of_place);
 	NodeId backward = 1;
 
-	*s = (struct stages){ .p = p, .g = g, .n = (int)p->opt->pp,
+	*s = (struct stages){ .p = p, .g = g, .n = n,
 		.words = (int)words,
 		.of_node = arena_array(p->scratch, g->nnode,
 		                       sizeof *s->of_node),
 		.need = arena_array(p->scratch, g->nnode, words * 8),
 		.has = arena_array(p->scratch, g->nval, words * 8),
-		.cut = arena_array(p->keep, (size_t)p->opt->pp,
+		.cut = arena_array(p->keep, (size_t)n,
 		                   sizeof *s->cut) };
 	find_value_kinds(s);
 	if (!places_choose(s, of_place))

@@ -47,8 +47,8 @@ stage_kind_of(const struct stages *s, const Node *n)
 	return (enum stage_kind)kind;
 }
 
-/* Share out all nodes; false after a diagnostic. */
-bool stages_assign(struct stages *, Pass *, const Graph *);
+/* Share out all nodes to n stages; false after a diagnostic. */
+bool stages_assign(struct stages *, Pass *, const Graph *, int n);
 
 /* places.c: by place (Node.place) of bound forward nodes: the stage; others:
  * -1; and s->cut.  Stages take about equally long, unless opt->stage says where

@@ -6,7 +6,8 @@
  *         ends of a link have the same order
  *         turns: each micro-batch runs forward and then backward, in a slot
  *         that no other has meanwhile; backward in the order of micro-batches
- *         order: all turns end if at most one message of a tag is on its way
+ *         order: all turns end if each rank takes those of its stages in their
+ *         order, and at most one message of a tag is on its way
  * cost    linear in nodes and turns
  */
 #include "ir/placement.h"
@@ -237,20 +238,23 @@ struct cursor {
 	int turn, at;
 };
 
-/* One message further, if it can be; whether it was. */
+/* As far as stage k comes; order: the next turn of its rank.  Whether it was
+ * one message at least. */
 static bool
-advance(struct stages_check *c, int k, struct cursor *p, bool *full)
+advance(struct stages_check *c, int k, struct cursor *p, uint32_t *order,
+        bool *full)
 {
 	const struct pipeline_stage *s = &c->l->stage[k];
 	bool moved = false;
 
-	while (p->turn < s->nturn) {
+	while (p->turn < s->nturn && s->turn[p->turn].order == *order) {
 		enum turn_kind kind = s->turn[p->turn].kind;
 		int64_t tag;
 
 		if (p->at == c->count[kind][k]) {
 			p->turn++;
 			p->at = 0;
+			++*order;
 			moved = true;
 			continue;
 		}
@@ -269,13 +273,15 @@ check_ends(struct stages_check *c)
 {
 	int n = c->l->nstage;
 	struct cursor *p = arena_array(c->a, (size_t)n, sizeof *p);
+	uint32_t *order = arena_array(c->a, (size_t)c->l->nrank, sizeof *order);
 	bool *full = arena_array(c->a, (size_t)c->ntag + 1, sizeof *full);
 	bool moved = true;
 
 	while (moved) {
 		moved = false;
 		for (int k = 0; k < n; k++)
-			moved |= advance(c, k, &p[k], full);
+			moved |= advance(c, k, &p[k],
+			                 &order[k % c->l->nrank], full);
 	}
 	for (int k = 0; k < n; k++)
 		if (p[k].turn < c->l->stage[k].nturn) {

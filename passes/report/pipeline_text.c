@@ -1,14 +1,16 @@
 /* The stages of a planned pipeline: a table, and the members of --json.
  *
- * step    sum of T + (N - 1) max T + max U, with T the seconds of a stage's
- *         forward and backward turns of a micro-batch, U of its update (Zheng
- *         et al., Alpa, 2022); exact for 1F1B if stages take equally long
+ * step    1F1B: sum of T + (N - 1) max T + max U, with T the seconds of a
+ *         stage's forward and backward turns of a micro-batch, U of its update
+ *         (Zheng et al., Alpa, 2022); exact if stages take equally long.
+ *         Interleaved: when the last turn ends, and max U over ranks
  */
 #include "passes/report/report.h"
 
 #include <inttypes.h>
 #include <math.h>
 
+#include "passes/pipeline/pipeline.h"
 #include "runtime/support/number.h"
 
 static double
@@ -17,9 +19,50 @@ turn_seconds(const struct plan_summary *s)
 	return s->forward_sec + s->backward_sec + s->recompute_sec;
 }
 
+/* The last update's seconds. */
+static double
+update_seconds(const struct pipeline *l)
+{
+	double most = 0;
+
+	for (int r = 0; r < l->nrank; r++) {
+		double all = 0;
+
+		for (int k = r; k < l->nstage; k += l->nrank)
+			all += l->stage[k].planned.plan->sum.update_sec;
+		most = fmax(most, all);
+	}
+	return most;
+}
+
+/* idle: by stage, of its rank; NULL: not wanted. */
+static double
+interleaved_seconds(const struct pipeline *l, double *idle)
+{
+	Arena *a = arena_new();
+	size_t n = (size_t)l->nstage;
+	double *forward = arena_array(a, n, sizeof *forward);
+	double *backward = arena_array(a, n, sizeof *backward);
+	double *busy = arena_array(a, n, sizeof *busy), all;
+
+	for (int k = 0; k < l->nstage; k++) {
+		const struct plan_summary *s = &l->stage[k].planned.plan->sum;
+
+		forward[k] = s->forward_sec;
+		backward[k] = s->backward_sec + s->recompute_sec;
+	}
+	all = turns_seconds(l, forward, backward, busy);
+	for (int k = 0; k < l->nstage && idle; k++)
+		idle[k] = all > 0 ? 1 - busy[k % l->nrank] / all : 0;
+	arena_free(a);
+	return all + update_seconds(l);
+}
+
 double
 pipeline_seconds(const struct pipeline *l, double *idle)
 {
+	if (l->nchunk > 1)
+		return interleaved_seconds(l, idle);
 	double sum = 0, most = 0, update = 0, all;
 
 	for (int k = 0; k < l->nstage; k++) {
@@ -39,15 +82,51 @@ pipeline_seconds(const struct pipeline *l, double *idle)
 	return all + update;
 }
 
+/* Bytes of a rank: nothing is shared between its stages. */
+static int64_t
+rank_peak(const struct pipeline *l, int rank)
+{
+	int64_t all = 0;
+
+	for (int k = rank; k < l->nstage; k += l->nrank)
+		all += l->stage[k].planned.plan->sum.peak;
+	return all;
+}
+
 int64_t
 pipeline_peak(const struct pipeline *l)
 {
 	int64_t most = 0;
 
-	for (int k = 0; k < l->nstage; k++)
-		if (l->stage[k].planned.plan->sum.peak > most)
-			most = l->stage[k].planned.plan->sum.peak;
+	for (int r = 0; r < l->nrank; r++)
+		if (rank_peak(l, r) > most)
+			most = rank_peak(l, r);
 	return most;
+}
+
+/* "interleaved=2" */
+static const char *
+schedule_name(const struct pipeline *l, char *room, size_t size)
+{
+	snprintf(room, size, l->nchunk > 1 ? "interleaved=%d" : "1f1b",
+	         l->nchunk);
+	return room;
+}
+
+/* What ranks with several stages need. */
+static void
+print_ranks(const struct pipeline *l, const double *idle, FILE *out)
+{
+	fprintf(out, "%5s  %9s  %10s  %6s\n", "rank", "in flight", "peak",
+	        "idle");
+	for (int r = 0; r < l->nrank; r++) {
+		char peak[24];
+
+		fprintf(out, "%5d  %9d  %10s  %4.1f %%\n", r,
+		        turns_in_flight(l, r),
+		        number_bytes(peak, (double)rank_peak(l, r)),
+		        100 * idle[r]);
+	}
 }
 
 void
@@ -56,6 +135,7 @@ pipeline_print(const Pass *p, FILE *out)
 	const struct pipeline *l = p->planned.pipeline;
 	double *idle = arena_array(p->keep, (size_t)l->nstage, sizeof *idle);
 	double sec = pipeline_seconds(l, idle);
+	char name[32];
 
 	fprintf(out, "%5s  %10s  %10s  %10s  %5s  %10s  %10s  %6s\n", "stage",
 	        "forward", "backward", "recompute", "slots", "slot", "peak",
@@ -74,8 +154,12 @@ pipeline_print(const Pass *p, FILE *out)
 	fputs("cut after", out);
 	for (int k = 0; k < l->nstage - 1; k++)
 		fprintf(out, "%s '%s'", k ? "," : "", l->cut[k].after);
-	fprintf(out, "\n%d micro-batches, 1F1B: a step takes %.4g s\n",
-	        l->nmicro, sec);
+	fputc('\n', out);
+	if (l->nchunk > 1)
+		print_ranks(l, idle, out);
+	fprintf(out, "%d micro-batches, %s: a step takes %.4g s\n",
+	        l->nmicro, l->nchunk == 1 ? "1F1B"
+	        : schedule_name(l, name, sizeof name), sec);
 }
 
 static void
@@ -89,6 +173,7 @@ put_turns(struct json_out *j, const struct pipeline_stage *t)
 		json_text(j, "kind", kind[t->turn[i].kind]);
 		json_int(j, "micro_batch", t->turn[i].micro);
 		json_int(j, "slot", t->turn[i].slot);
+		json_int(j, "order", t->turn[i].order);
 		json_close(j);
 	}
 	json_close(j);
@@ -112,6 +197,7 @@ pipeline_write_json(const Pass *p, const struct report_source *of, FILE *out)
 	const struct pipeline *l = p->planned.pipeline;
 	double *idle = arena_array(p->keep, (size_t)l->nstage, sizeof *idle);
 	struct json_out j = { .f = out };
+	char name[32];
 
 	for (int k = 0; k < l->nstage; k++)
 		if (!l->stage[k].planned.plan->replayed)
@@ -121,7 +207,8 @@ pipeline_write_json(const Pass *p, const struct report_source *of, FILE *out)
 	json_open(&j, "pipeline", '{', JSON_SPACED);
 	json_int(&j, "stages", l->nstage);
 	json_int(&j, "micro_batches", l->nmicro);
-	json_text(&j, "schedule", "1f1b");
+	json_int(&j, "ranks", l->nrank);
+	json_text(&j, "schedule", schedule_name(l, name, sizeof name));
 	json_real(&j, "step_seconds", 9, pipeline_seconds(l, idle));
 	json_int(&j, "peak_bytes", pipeline_peak(l));
 	json_open(&j, "cut_after", '[', JSON_SPACED);

@@ -27,10 +27,10 @@ void plan_write_source(struct json_out *, const struct report_source *,
 void plan_write_members(struct json_out *, const Pass *, const Plan *);
 
 /* pipeline_text.c: of p->planned.pipeline, whose stages have plans.  Seconds of
- * a step; idle: by stage, the share of the turns' seconds in which it waits;
- * NULL: not wanted. */
+ * a step; idle: by stage, the share of the turns' seconds in which its rank
+ * waits; NULL: not wanted. */
 double pipeline_seconds(const struct pipeline *, double *idle);
-/* Bytes of the stage that needs most. */
+/* Bytes of the rank that needs most. */
 int64_t pipeline_peak(const struct pipeline *);
 void pipeline_print(const Pass *, FILE *);                    /* --dump=plan */
 /* --json; false, and nothing is written: a plan was not replayed. */

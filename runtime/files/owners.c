@@ -15,10 +15,19 @@ owner_writes(const struct world *w, size_t i, const struct ckr_tensor *t,
 	if (world_stage(w, r) != t->stage)
 		return false;
 	if (!tensor_is_sharded(t))
-		return (w->first + r) % (w->tp * w->dp) == i % (w->tp * w->dp);
+		return world_rank_of(w, r) % (w->tp * w->dp)
+		       == i % (w->tp * w->dp);
 	p = world_sharding(w, t);
 	return world_replica(w, r) / p.nreplica == i % (w->dp / p.nreplica)
 	       && world_rank(w, r) % p.replication == 0;
+}
+
+/* The same of this process. */
+static bool
+process_writes(const struct world *w, size_t i, const struct ckr_tensor *t)
+{
+	return world_has_stage(w, t->stage)
+	       && owner_writes(w, i, t, world_first_of(w, t->stage));
 }
 
 bool
@@ -42,7 +51,7 @@ owner_has_all(const struct files *c, size_t i, const struct ckr_tensor *t)
 		return true;
 	if (!owner_alone(c->world, true, t))
 		return world_is_first(c->world);
-	return !tensor_is_sharded(t) && owner_writes(c->world, i, t, 0);
+	return !tensor_is_sharded(t) && process_writes(c->world, i, t);
 }
 
 bool
@@ -50,5 +59,5 @@ owner_has_shard(const struct files *c, size_t i, const struct ckr_tensor *t)
 {
 	return c->world->team && tensor_is_sharded(t)
 	       && owner_alone(c->world, true, t)
-	       && owner_writes(c->world, i, t, 0);
+	       && process_writes(c->world, i, t);
 }

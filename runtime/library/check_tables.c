@@ -367,7 +367,9 @@ stages_are_sane(const struct ckr_library *lib)
 
 	if (!lib->nstage)
 		return !lib->nturn;
-	if (lib->nstage == 1 || lib->nstage > CKR_MAX_GROUP || !lib->stage
+	if (lib->nstage > CKR_MAX_GROUP || !lib->chunks
+	    || lib->nstage % lib->chunks || lib->nstage == lib->chunks
+	    || !lib->stage
 	    || !lib->turn || p[1].ninstr || p[2].ninstr)
 		return false;
 	for (uint32_t i = 0; i < lib->nstage; i++)

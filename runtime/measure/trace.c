@@ -106,8 +106,9 @@ append_event(struct trace *t, uint32_t i, double from, double to, bool waits)
 
 	if (t->n < t->cap && t->steps)
 		t->event[t->n++] = (struct event){ i, env->micro,
-			(t->c->lib->program[0].instr[i].stage * env->replicas
-			 + env->replica) * env->ranks + env->rank, env->step,
+			world_process_of(t->c->world,
+				t->c->lib->program[0].instr[i].stage)
+			+ env->replica * env->ranks + env->rank, env->step,
 			from, to, waits };
 }
 
@@ -130,7 +131,7 @@ write_event(struct json_out *j, const struct trace *t, const struct event *e,
 {
 	const struct world *w = t->c->world;
 	const struct ckr_instr *s = &p->instr[e->step];
-	uint32_t ranks = w->stages * w->tp * w->dp;
+	uint32_t ranks = world_processes(w);
 	uint32_t row = s->comm && !t->far ? ranks : e->rank;
 	double sec = e->to - e->from, far = instr_sent(w, e->step);
 	double bytes = far > 0 ? far * (t->far ? 1 : ranks) : s->bytes;
@@ -242,6 +243,8 @@ write_turn(struct json_out *j, const struct trace *t, const struct turn_span *s)
 	json_int(j, "step", (int64_t)s->first->train_step + 1);
 	json_int(j, "micro", s->turn->micro);
 	json_int(j, "slot", s->turn->slot);
+	if (t->c->world->chunks > 1)
+		json_int(j, "stage", s->turn->stage);
 	json_close(j);
 	json_close(j);
 }
@@ -276,7 +279,7 @@ print_events(FILE *f, void *ctx)
 	const struct ckr_program *p = &c->lib->program[0];
 	const struct trace *t = c->trace;
 	const uint64_t *live = t->live;
-	uint32_t ranks = c->world->stages * c->world->tp * c->world->dp;
+	uint32_t ranks = world_processes(c->world);
 	struct json_out json = { .f = f, .tight = true }, *j = &json;
 
 	json_open(j, NULL, '{', JSON_TIGHT);

@@ -101,11 +101,27 @@ open_queue(struct queue *q, const struct stage_messages *m)
 	return q->memory && q->sent && (q->moving || !m->view.team);
 }
 
+/* The process that has this rank of a stage. */
+static uint32_t
+process_of(const struct stage_messages *m, uint32_t stage, uint32_t rank)
+{
+	return (stage * m->view.ranks + rank) % m->view.processes;
+}
+
+/* Whether it moves between processes. */
+static bool
+is_far(const struct stage_messages *m, const struct ckr_instr *s)
+{
+	return m->view.team && process_of(m, s->stage, 0)
+	       != process_of(m, s->comm->peer, 0);
+}
+
 /* Whether this process, or a rank here, sends or receives it. */
 static bool
 is_ours(const struct stage_messages *m, const struct ckr_instr *s)
 {
-	return !m->view.team || m->view.team->rank / m->view.ranks == s->stage;
+	return !m->view.team || process_of(m, s->stage, 0)
+	       == m->view.team->rank / m->view.ranks * m->view.ranks;
 }
 
 static ckr_status
@@ -210,8 +226,8 @@ begin_message(struct stage_messages *m, const struct ckr_instr *s,
 	struct transport_message *x = moving_message(m, s, number);
 
 	*x = (struct transport_message){
-		.rank = s->comm->peer * m->view.ranks
-			+ m->view.team->rank % m->view.ranks,
+		.rank = process_of(m, s->comm->peer,
+		                   m->view.team->rank % m->view.ranks),
 		.tag = s->comm->tag, .data = message_at(q, 0, number),
 		.n = (int)q->bytes, .out = s->comm->kind == CKR_SEND };
 	return pg_begin_message(m->view.team, x, task, e);
@@ -226,7 +242,7 @@ messages_reserve(struct stage_messages *m, const struct ckr_instr *s,
 
 	rank = m->view.team ? 0 : rank;
 	*room = message_at(q, rank, q->sent[rank]);
-	if (m->view.team)
+	if (is_far(m, s))
 		return pg_await_message(m->view.team, moving_message(m, s,
 			q->sent[0]), task, e);
 	return q->sent[rank] - q->received[rank] == q->room ? out_of_order(s, e)
@@ -240,7 +256,7 @@ messages_send(struct stage_messages *m, const struct ckr_instr *s,
 	struct queue *q = &m->of[s->comm->tag];
 	uint64_t number = q->sent[m->view.team ? 0 : rank]++;
 
-	return m->view.team ? begin_message(m, s, number, task, e) : CKR_OK;
+	return is_far(m, s) ? begin_message(m, s, number, task, e) : CKR_OK;
 }
 
 ckr_status
@@ -252,11 +268,11 @@ messages_receive(struct stage_messages *m, const struct ckr_instr *s,
 	uint64_t number;
 
 	rank = m->view.team ? 0 : rank;
-	if (!m->view.team && q->sent[rank] == q->received[rank])
+	if (!is_far(m, s) && q->sent[rank] == q->received[rank])
 		return out_of_order(s, e);
 	number = q->received[rank]++;
 	*message = message_at(q, rank, number);
-	if (!m->view.team)
+	if (!is_far(m, s))
 		return CKR_OK;
 	CKR_TRY(begin_message(m, s, number, task, e));
 	return pg_await_message(m->view.team, moving_message(m, s, number),

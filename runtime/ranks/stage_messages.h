@@ -14,6 +14,9 @@ struct stage_messages;
 struct message_view {
 	const struct ckr_library *lib;
 	uint32_t ranks;                 /* of a stage */
+	uint32_t processes;             /* of a run with as many as can be:
+	                                 * stages that are a multiple of it
+	                                 * apart, times ranks, share some */
 	struct process_group *team;     /* NULL: all live here */
 };
 

@@ -31,8 +31,9 @@ loss_share(struct stepping *c, double *x)
 
 	if (!w->team || w->stages == 1 || w->plan.p->loss < 0)
 		return CKR_OK;
-	return pg_broadcast(w->team, w->plan.p->tensor[w->plan.p->loss].stage
-	                    * w->tp * w->dp, x, sizeof(*x), &task, c->err);
+	return pg_broadcast(w->team, world_process_of(w,
+		w->plan.p->tensor[w->plan.p->loss].stage), x, sizeof(*x), &task,
+		c->err);
 }
 
 double

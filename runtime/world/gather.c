@@ -20,6 +20,8 @@ struct gather {
 	enum comm_group holders;
 	uint32_t owners, mine;
 	uint32_t first_owner;           /* that may hold one */
+	uint32_t here;                  /* local rank that holds one, if a
+	                                 * process is a rank of a stage */
 	int *nbytes, *place;
 	struct chunked_comm group;      /* collectives of the replica */
 };
@@ -46,9 +48,9 @@ find_owners(struct gather *f)
 
 	f->sharding = world_sharding(w, f->t);
 	f->holders = all ? COMM_ALL : COMM_TP;
-	f->owners = all ? w->stages * w->tp * w->dp : w->tp;
+	f->owners = all ? world_processes(w) : w->tp;
 	f->mine = all ? w->first : world_rank(w, 0);
-	f->first_owner = all ? f->t->stage * w->tp * w->dp : 0;
+	f->first_owner = all ? world_process_of(w, f->t->stage) : 0;
 	f->nbytes = calloc(2 * (size_t)f->owners, sizeof(*f->nbytes));
 	if (!f->nbytes)
 		return err_no_memory(w->err);
@@ -64,6 +66,7 @@ gather_begin(struct gather *f, struct world *w, const struct loaded_program *b,
 
 	*f = (struct gather){ .w = w, .t = t, .nelem = tensor_nelem(&whole),
 		.most = tensor_piece(t, PG_BUFFER / w->tp),
+		.here = world_first_of(w, t->stage),
 		.group = { .team = w->team, .group = COMM_TP,
 			.rank = world_rank(w, 0), .ranks = w->tp,
 			.threads = w->threads,
@@ -121,7 +124,7 @@ for_runs(struct gather *f, uint32_t first, uint64_t at, uint64_t n, char *out)
 			       : f->local[first + of] + from, k);
 		else if (k && owner == f->mine)
 			memcpy(team->out + f->nbytes[owner],
-			       f->local[0] + from, k);
+			       f->local[f->here] + from, k);
 		f->nbytes[owner] += (int)k;
 	}
 }
@@ -154,7 +157,8 @@ sum_partials(struct gather *f, uint32_t first, uint64_t at, uint64_t n,
 
 	if (f->w->team)
 		return chunked_sum(&f->group, f->t->dtype,
-		                   f->local[0] + at * size, n, out, f->w->err);
+		                   f->local[f->here] + at * size, n, out,
+		                   f->w->err);
 	for (uint32_t r = 0; r < f->w->tp; r++)
 		x[r] = f->local[first + r] + at * size;
 	comm_reduce(f->t->dtype, false, x, f->w->tp, n, out);
@@ -189,10 +193,10 @@ gather_for_stages(struct gather *f, uint64_t at, uint64_t n, char *out)
 	ckr_status s = CKR_OK;
 
 	if (all || world_has_stage(w, f->t->stage))
-		s = gather_from_replica(f, 0, at, n, out);
+		s = gather_from_replica(f, f->here, at, n, out);
 	if (s != CKR_OK || all)
 		return s;
-	return pg_broadcast(w->team, f->t->stage * w->tp * w->dp, out,
+	return pg_broadcast(w->team, world_process_of(w, f->t->stage), out,
 	                    (int)(n * tensor_elem_bytes(f->t)), &f->group.task,
 	                    w->err);
 }
@@ -204,12 +208,12 @@ gather_next(struct gather *f, uint64_t at, uint64_t n, char *out)
 {
 	uint64_t size = tensor_elem_bytes(f->t);
 	struct world *w = f->w;
-	uint32_t first = world_first_of(w, f->t->stage);
+	uint32_t holders = world_process_of(w, f->t->stage);
 
 	if (!f->batch.nrun && w->team && w->stages > 1)
 		return gather_for_stages(f, at, n, out);
 	if (!f->batch.nrun)
-		return gather_from_replica(f, first, at, n, out);
+		return gather_from_replica(f, f->here, at, n, out);
 	for (uint64_t i = 0; i < f->batch.nrun; i++) {
 		struct shard_run u = sharding_run(&f->batch, i);
 		uint32_t of = u.rank * (w->dp / world_batches(w)); /* replica */
@@ -222,16 +226,15 @@ gather_next(struct gather *f, uint64_t at, uint64_t n, char *out)
 		if (!w->team) {
 			/* its runs begin anew */
 			f->run = 0;
-			CKR_TRY(gather_from_replica(f, first + of * w->tp,
+			CKR_TRY(gather_from_replica(f, f->here + of * w->tp,
 			                            from, k, to));
 			continue;
 		}
 		if (of == world_replica(w, 0)
 		    && world_has_stage(w, f->t->stage))
-			CKR_TRY(gather_from_replica(f, 0, from, k, to));
-		CKR_TRY(pg_broadcast(w->team, (f->t->stage * w->dp + of)
-		                     * w->tp, to, (int)(k * size),
-		                     &f->group.task, w->err));
+			CKR_TRY(gather_from_replica(f, f->here, from, k, to));
+		CKR_TRY(pg_broadcast(w->team, holders + of * w->tp, to,
+		                     (int)(k * size), &f->group.task, w->err));
 	}
 	return CKR_OK;
 }

@@ -29,11 +29,18 @@ world_join(struct world *w, double timeout, struct err *e)
 static ckr_status
 refuse_ranks(struct world *w, const char *so, uint32_t ranks, uint32_t each)
 {
+	uint32_t nrank = w->stages / w->chunks;
+
+	if (w->chunks > 1)
+		return err_set(w->err, CKR_EARG, "%s: a pipeline of %u stages, "
+		               "of which a rank has %u, of %u ranks each: "
+		               "expected a multiple of %u ranks, found %u", so,
+		               w->stages, w->chunks, each / nrank, each, ranks);
 	if (w->stages > 1)
 		return err_set(w->err, CKR_EARG, "%s: a pipeline of %u stages "
 		               "of %u ranks each: expected a multiple of %u "
 		               "ranks, found %u", so, w->stages,
-		               each / w->stages, each, ranks);
+		               each / nrank, each, ranks);
 	return err_set(w->err, CKR_EARG, "%s: a replica is sharded over %u "
 	               "ranks: expected a multiple of %u ranks, found %u", so,
 	               each, each, ranks);
@@ -50,13 +57,15 @@ choose_ranks(struct world *w, const char *so, uint32_t ranks)
 	uint32_t dp = fixed ? lib->replicas : 1;
 
 	w->stages = lib->nstage ? lib->nstage : 1;
+	w->chunks = lib->chunks ? lib->chunks : 1;
 	if (w->stages > 1 && w->team && lib->arch)
 		return err_set(w->err, CKR_EUNSUPPORTED, "%s: a pipeline on "
 		               "GPUs runs on the ranks of one process: "
 		               "expected ckrun --ranks %u without a launcher, "
-		               "found %u processes", so, each * w->stages,
+		               "found %u processes", so,
+		               each * w->stages / w->chunks,
 		               w->team->size);
-	each *= w->stages;
+	each *= w->stages / w->chunks;
 	if (ranks && ranks % each)
 		return refuse_ranks(w, so, ranks, each);
 	if (ranks && !fixed)
@@ -85,7 +94,7 @@ choose_ranks(struct world *w, const char *so, uint32_t ranks)
 		               "replicas, got %u", so, CKR_MAX_GROUP, dp);
 	w->tp = tp;
 	w->dp = dp;
-	w->count = each * dp;
+	w->count = each * dp * w->chunks;
 	return CKR_OK;
 }
 
@@ -110,7 +119,7 @@ world_assign_ranks(struct world *w)
 	if (!w->team)
 		return CKR_OK;
 	w->first = w->team->rank;
-	w->count = 1;
+	w->count = w->chunks;
 	return pg_split(w->team, &mesh, w->err);
 }
 

@@ -213,15 +213,23 @@ uint64_t
 world_touched(const struct world *w)
 {
 	const struct ckr_program *p = &w->lib->program[0];
-	uint64_t most = 0, n, planned;
+	uint32_t apart = w->team ? 1 : world_processes(w);
+	uint64_t most = 0;
 
-	FOR_RANKS (r, w) {
-		n = device_touched(w->device, &w->plan.arena[r]);
-		/* another library may have touched more of a shared arena */
-		planned = arena_bytes(w, p, r);
-		n = (n < planned ? n : planned) + (w->stages > 1
-			? resident_bytes(w, r) : p->resident_bytes);
-		most = n > most ? n : most;
+	for (uint32_t first = 0; first < apart; first++) {
+		uint64_t all = 0;
+
+		for (uint32_t r = first; r < w->count; r += apart) {
+			uint64_t n = device_touched(w->device,
+			                            &w->plan.arena[r]);
+			/* another library may have touched more of a shared
+			 * arena */
+			uint64_t planned = arena_bytes(w, p, r);
+
+			all += (n < planned ? n : planned) + (w->stages > 1
+				? resident_bytes(w, r) : p->resident_bytes);
+		}
+		most = all > most ? all : most;
 	}
 	return most;
 }

@@ -6,13 +6,17 @@
 #include "runtime/world/inside.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 static void *
 operand_of_transfer(void *user, const struct transfer *t, uint32_t rank, int i)
 {
 	const struct loaded_program *b = t->of;
+	const struct world *w = user;
 
-	(void)user;
+	/* of a stage one rank lives in a process */
+	if (w->team)
+		rank = world_first_of(w, t->stage);
 	return b->ptr[rank][b->p->instr[t->step].arg0 + (uint32_t)i];
 }
 
@@ -48,6 +52,7 @@ transfers_open_world(struct world *w)
 	if (w->stages > 1)
 		CKR_TRY(messages_open(&w->memory->messages,
 			&(struct message_view){ w->lib, w->tp * w->dp,
+			                        world_processes(w),
 			                        w->team }, w->err));
 	return transfers_open(&w->memory->transfers, &view, w->err);
 }
@@ -95,7 +100,7 @@ exchange_messages(struct world *w, const struct loaded_program *b, uint32_t i,
 		.bytes = tensor_nbytes(t) };
 
 	FOR_STAGE (r, w, s->stage) {
-		uint32_t rank = (w->first + r) % (w->tp * w->dp);
+		uint32_t rank = world_rank_of(w, r) % (w->tp * w->dp);
 		void *at = b->ptr[r][s->arg0];
 
 		CKR_TRY(s->comm->kind == CKR_SEND
@@ -194,6 +199,61 @@ offload_of(const struct world *w)
 	return w->owner->memory->offload;
 }
 
+/* The same if stages live in several processes, each of which has several of
+ * them: their operands are added up in the order of stages. */
+static ckr_status
+join_chunks(struct world *w, const struct loaded_program *b, uint32_t i,
+            uint64_t step)
+{
+	const struct ckr_program *p = b->p;
+	const struct ckr_instr *s = &p->instr[i];
+	const struct ckr_tensor *t = &p->tensor[p->arg[s->arg0]];
+	uint64_t n = tensor_nbytes(t);
+	struct pg_task task = { .op = s->op, .of = s->origin, .step = step,
+		.bytes = (uint64_t)s->bytes };
+	uint32_t nrank = w->stages / w->chunks;
+	void *x[CKR_MAX_GROUP], *y[CKR_MAX_GROUP];
+	struct comm m = { .what = s->comm, .tx = t, .ty = t, .x = x, .y = y,
+		.ranks = w->stages, .threads = w->threads };
+	int count[CKR_MAX_GROUP], at[CKR_MAX_GROUP];
+	char *mine, *all;
+	ckr_status status;
+
+	w->memory->arrived = (w->memory->arrived + 1) % w->chunks;
+	if (w->memory->arrived != 1)
+		return CKR_OK;
+	mine = malloc(n * (w->chunks + 2 * (uint64_t)w->stages) + 1);
+	if (!mine)
+		return err_no_memory(w->err);
+	all = mine + n * w->chunks;
+	FOR_RANKS (r, w) {
+		uint32_t k = same_collective(p, i, world_stage(w, r));
+
+		memcpy(mine + r * n, b->ptr[r][p->instr[k].arg0], n);
+	}
+	for (uint32_t k = 0; k < nrank; k++) {
+		count[k] = (int)(w->chunks * n);
+		at[k] = (int)k * count[k];
+	}
+	status = pg_allgather(w->team, COMM_STAGES, mine, count[0],
+	                      &(struct transport_side){ all, count, at }, &task,
+	                      w->err);
+	for (uint32_t k = 0; k < w->stages; k++) {
+		x[k] = all + (k % nrank * w->chunks + k / nrank) * n;
+		y[k] = all + (w->stages + k) * n;
+	}
+	if (status == CKR_OK)
+		comm_run(&m);
+	FOR_RANKS (r, w) {
+		uint32_t k = same_collective(p, i, world_stage(w, r));
+
+		memcpy(b->ptr[r][p->instr[k].arg0 + 1], y[world_stage(w, r)],
+		       n);
+	}
+	free(mine);
+	return status;
+}
+
 /* Between device and host memory, on every rank. */
 static void
 begin_offload(struct world *w, const struct loaded_program *b, uint32_t i)
@@ -238,6 +298,8 @@ world_begin_transfer(struct world *w, const struct loaded_program *b,
 		return exchange_messages(w, b, i, step);
 	if (joins_stages(&b->p->instr[i]) && !w->team)
 		return join_stages(w, b, i);
+	if (joins_stages(&b->p->instr[i]) && w->chunks > 1)
+		return join_chunks(w, b, i, step);
 	if (comm_is_host(m))
 		begin_offload(w, b, i);
 	else

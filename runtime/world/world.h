@@ -6,8 +6,11 @@
  *         processes
  * must not know   what steps compute, files
  *
- * World rank = (stage * dp + replica) * tp + rank of the replica.  Local rank
- * r, one of those that live in this process, is world rank first + r.
+ * World rank = (stage * dp + replica) * tp + rank of the replica, of which a
+ * stage has tp * dp.  Under an interleaved schedule each process has `chunks`
+ * stages, and their ranks: of the n processes, process p has the world ranks
+ * p, n + p, 2 n + p...  If all ranks live here, local rank r is world rank r,
+ * else the r-th of these.
  */
 #ifndef RUNTIME_WORLD_WORLD_H
 #define RUNTIME_WORLD_WORLD_H
@@ -43,7 +46,8 @@ struct world {
 	uint32_t tp, dp;                /* ranks of a stage's replica; replicas
 	                                 */
 	uint32_t stages;                /* of the pipeline; 1: there is none */
-	uint32_t first, count;          /* world ranks of this process */
+	uint32_t chunks;                /* of these, a process has */
+	uint32_t first, count;          /* this process, or 0; ranks here */
 	int threads;
 	bool poison;                    /* NaN in memory that is not in use */
 	const char *offload_dir;        /* folder of host blocks that are files;
@@ -70,20 +74,46 @@ struct world {
 #define FOR_STAGE(r, w, s) \
 	for (uint32_t r = world_first_of(w, s); r < world_end_of(w, s); r++)
 
+/* The processes that a run with as many as can be has. */
+static inline uint32_t
+world_processes(const struct world *w)
+{
+	return w->stages / w->chunks * w->dp * w->tp;
+}
+
+/* The first of those that have the stage. */
+static inline uint32_t
+world_process_of(const struct world *w, uint32_t stage)
+{
+	return stage * w->dp * w->tp % world_processes(w);
+}
+
+/* World rank of local rank r. */
+static inline uint32_t
+world_rank_of(const struct world *w, uint32_t r)
+{
+	return w->team ? r * world_processes(w) + w->first : r;
+}
+
 /* The first local rank of a stage, and the one after the last of them. */
 static inline uint32_t
 world_first_of(const struct world *w, uint32_t stage)
 {
-	uint32_t first = stage * w->dp * w->tp;
+	uint32_t ranks = w->dp * w->tp;
 
-	first = first > w->first ? first - w->first : 0;
-	return first < w->count ? first : w->count;
+	if (!w->team)
+		return stage * ranks < w->count ? stage * ranks : w->count;
+	return world_process_of(w, stage) == w->first / ranks * ranks
+	       ? stage * ranks / world_processes(w) : w->count;
 }
 
 static inline uint32_t
 world_end_of(const struct world *w, uint32_t stage)
 {
-	return world_first_of(w, stage + 1);
+	uint32_t first = world_first_of(w, stage);
+
+	return first == w->count ? first
+	       : first + (w->team ? 1 : w->dp * w->tp);
 }
 
 static inline bool
@@ -96,27 +126,28 @@ world_has_stage(const struct world *w, uint32_t stage)
 static inline uint32_t
 world_rank(const struct world *w, uint32_t r)
 {
-	return (w->first + r) % w->tp;
+	return world_rank_of(w, r) % w->tp;
 }
 
 static inline uint32_t
 world_replica(const struct world *w, uint32_t r)
 {
-	return (w->first + r) / w->tp % w->dp;
+	return world_rank_of(w, r) / w->tp % w->dp;
 }
 
 static inline uint32_t
 world_stage(const struct world *w, uint32_t r)
 {
-	return (w->first + r) / (w->tp * w->dp);
+	return world_rank_of(w, r) / (w->tp * w->dp);
 }
 
-/* Its groups of ranks. */
+/* Its groups of processes, or of ranks if they live here. */
 static inline struct comm_mesh
 world_mesh(const struct world *w)
 {
 	return (struct comm_mesh){ w->tp, w->dp, w->lib->zero_group,
-		                   w->lib->expert_group, w->stages,
+		                   w->lib->expert_group,
+		                   w->team ? w->stages / w->chunks : w->stages,
 		                   w->lib->context };
 }
 

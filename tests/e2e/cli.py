@@ -770,6 +770,7 @@ def without_effect(bench):
         (["--sp"], plan + account, plan + account + ["--tp", 2]),
         (["--interleave", 2], plan + account, plan + account + ["--pp", 2]),
         (["--microbatches", 2], plan + account, plan + account + ["--pp", 2]),
+        (["--schedule", "interleaved=2"], plan + account, plan + account + ["--pp", 2]),
         (["--step-time", 1], plan, plan + account),
         (["--dump-dir", bench.path("dumps")], plan + ["--dump=plan"], plan + ["--dump=fold"]),
         (["--emit-c", bench.path("c")], plan, code),

@@ -2,7 +2,7 @@
 """Pipelines (--pp) on virtual ranks, beside one rank that takes the same micro-batches.
 
     pipeline.py CKC CKRUN [--flags "--target cuda ..."] [models] [forms] [files] [evaluation]
-    [processes] [trace] [some]
+    [processes] [trace] [interleaved] [some]
 
 Stages are cut out of the graph that one rank runs, so losses, parameters and states are the same
 bits; every micro-batch has other samples.  models: transformers, dropout, a U-Net with skips over
@@ -10,10 +10,11 @@ stages, statistics of batches, experts, with 2 to 4 stages and 1 to 7 micro-batc
 ranks, replicas, ZeRO, 16 bits, budgets, optimizers, averages; with clipping, the norm of which is
 summed in another order.  CKR_POISON writes NaN to what nobody reads any more.  files: a run changes
 its stages every step.  evaluation: of a data set.  processes: the files of virtual ranks, by MPI
-and as torchrun starts them.  trace: the turns that stages take.  some: a few of these, for other
-targets.
+and as torchrun starts them.  trace: the turns that stages take.  interleaved: the same for ranks
+with several stages, their memory, and what is refused.  some: a few of these, for other targets.
 """
 
+import json
 import os
 import re
 import shlex
@@ -50,6 +51,17 @@ FORMS = {
     "frozen": ["--freeze", "*layers.0*"],
 }
 GROUPS = "--tp", "--dp"
+# ranks, stages of each, micro-batches, form
+INTERLEAVED = [
+    ("chargpt-dyn-o24", (2, 2), 4, []),
+    ("llama-dynamo", (3, 2), 6, ["--dp", 2]),
+    ("llama-dynamo", (2, 3), 2, []),
+    ("llama-dynamo", (2, 2), 6, ["--tp", 2, "--dp", 2, "--zero", 1]),
+    ("llama-dynamo", (2, 2), 4, ["--tp", 2, "--sp", "--dtype", "bf16"]),
+    ("gpt2-dropout-ts17", (2, 2), 4, ["--recompute", "full"]),
+    ("unet-dynamo", (2, 2), 4, []),
+    ("resnet-dynamo-bn", (2, 2), 2, []),
+]
 
 
 def vary(x, i):
@@ -82,20 +94,24 @@ class Pipelines(ck.Bench):
         return done, *out
 
     def one(self, stem, stages, micros, what, *form, near=0, run=(), env=None):
+        """stages: their number, or ranks and stages of each."""
         flags, data = self.model(stem)
+        ranks, chunks = stages if isinstance(stages, tuple) else (stages, 1)
+        cut = ["--pp", ranks, "--microbatches", micros]
+        cut += ["--schedule", f"interleaved={chunks}"] if chunks > 1 else []
         groups = 1
         for k in GROUPS:
             n = form[form.index(k) + 1] if k in form else 1
             groups *= 2 if n == "auto" else n
         what = f"{stem}, {stages} stages, {micros} micro-batches{what}"
-        for so, own, ranks, poison in (
+        for so, own, n, poison in (
             ("one.so", ["--grad-accum", micros], groups, None),
-            ("pp.so", ["--pp", stages, "--microbatches", micros], groups * stages, env),
+            ("pp.so", cut, groups * ranks, env),
         ):
             done = self.ckc(*flags, *own, *form, *FLAGS, "-o", self.path(so), "--quiet")
             if not self.must(done, f"{what}: compile {own}"):
                 return
-            done, log, save = self.train(so, data, ranks, *run, env=poison)
+            done, log, save = self.train(so, data, n, *run, env=poison)
             if not self.must(done, f"{what}: run {own}"):
                 return
             if so == "one.so":
@@ -157,30 +173,42 @@ class Pipelines(ck.Bench):
         self.check(same, f"evaluation: {[x and x[0] for x in got]}")
 
     def processes(self):
-        flags, data = self.model("llama-dynamo")
         own = ["--pp", 2, "--microbatches", 3, "--tp", 2, "--dp", 2, "--zero", 1]
+        self.spread("processes", 8, own)
+
+    def spread(self, what, n, own, *more):
+        """The same bits in n processes as in one."""
+        flags, data = self.model("llama-dynamo")
         so = self.path("p.so")
-        self.must(self.ckc(*flags, *own, "-o", so, "--quiet"), "processes: compile")
-        done, log, save = self.train("p.so", data, 8)
-        self.must(done, "processes: virtual ranks")
+        self.must(self.ckc(*flags, *own, "-o", so, "--quiet"), f"{what}: compile")
+        done, log, save = self.train("p.so", data, n, *more)
+        self.must(done, f"{what}: virtual ranks")
         want = ck.losses(log), ck.content(save)
-        run = ["--data", data, "--steps", STEPS, "--seed", 5, "--threads", 1, "--quiet"]
+        run = ["--data", data, "--steps", STEPS, "--seed", 5, "--threads", 1, "--quiet", *more]
         run += ["--log", self.path("q.log"), "--save", self.path("q.st")]
-        done = spread.run(8, [self.ckrun_path, so, *run], cwd=self.work)
-        self.must(done, "processes: torchrun")
+        if "--schedule" in own:
+            # a folder with the part of each process
+            parts = [self.path("parts/") if x == self.path("q.st") else x for x in run]
+            shutil.rmtree(self.path("parts"), ignore_errors=True)
+            self.must(spread.run(n, [self.ckrun_path, so, *parts], cwd=self.work), what)
+            done = self.ckrun("merge", self.path("parts"), "-o", self.path("q.st"))
+            self.must(done, f"{what}: merge")
+            self.check(ck.content(self.path("q.st")) == want[1], f"{what}: parts differ")
+        done = spread.run(n, [self.ckrun_path, so, *run], cwd=self.work)
+        self.must(done, f"{what}: torchrun")
         got = ck.losses(self.path("q.log")), ck.content(self.path("q.st"))
-        self.check(got == want, "processes: torchrun: other losses or parameters")
+        self.check(got == want, f"{what}: torchrun: other losses or parameters")
         mpirun = shutil.which("mpirun")
         module = os.path.join(os.path.dirname(self.ckrun_path), "ckr_mpi.so")
         if not mpirun or not os.path.exists(module):
             print("skipped: MPI, which needs mpirun and ckr_mpi.so")
             return
         os.remove(self.path("q.st"))
-        start = [mpirun, "--allow-run-as-root", "--oversubscribe", "-n", 8]
+        start = [mpirun, "--allow-run-as-root", "--oversubscribe", "-n", n]
         done = self.run([*start, self.ckrun_path, so, *run], {"ASAN_OPTIONS": "detect_leaks=0"})
-        self.must(done, "processes: MPI")
+        self.must(done, f"{what}: MPI")
         got = ck.losses(self.path("q.log")), ck.content(self.path("q.st"))
-        self.check(got == want, "processes: MPI: other losses or parameters")
+        self.check(got == want, f"{what}: MPI: other losses or parameters")
 
     def trace(self):
         """1F1B: forward turns of as many micro-batches as stages follow, then forward and backward
@@ -203,6 +231,73 @@ class Pipelines(ck.Bench):
             apart = all(a[1] <= b[0] + 1e-3 for a, b in zip(ends, ends[1:]))
             self.check(apart, f"trace: stage {stage}: turns overlap: {ends}")
 
+    def interleaved(self):
+        for stem, stages, micros, form in INTERLEAVED:
+            text, poison = "".join(f" {x}" for x in form), {"CKR_POISON": "1"}
+            self.one(stem, stages, micros, text, *form, env=None if form else poison)
+        self.one("llama-dynamo", (2, 2), 4, ", clipped", near=1e-6, run=["--clip", 0.1])
+        own = ["--pp", 2, "--schedule", "interleaved=2", "--microbatches", 4]
+        # clipping adds up the norm over all stages in one order
+        self.spread("interleaved processes", 4, [*own, "--tp", 2], "--clip", 0.1)
+        self.spread("interleaved replicas", 4, [*own, "--dp", 2, "--zero", 1])
+        self.interleaved_memory()
+        self.interleaved_trace()
+        flags, _ = self.model("chargpt-dyn-o24")
+        for more, want in (
+            (["--microbatches", 7], "--microbatches 8 or --microbatches 6"),
+            (["--microbatches", 1], "--microbatches 2\n"),
+            (["--schedule", "interleaved=1"], "1f1b or interleaved=V"),
+            (["--schedule", "interleaved=1000"], "expected at most 1024 stages"),
+            (["--schedule", "interleaved=500"], "can be cut into at most"),
+        ):
+            form = {**dict(zip(own[::2], own[1::2])), **dict([more])}
+            done = self.ckc(*flags, *(x for kv in form.items() for x in kv), "--plan-only")
+            self.check(done.returncode in (1, 2), f"interleaved: {more} is accepted")
+            self.check(want in done.stderr, f"interleaved: {more}: {done.stderr}")
+
+    def interleaved_memory(self):
+        """The claim is what a rank touches, of all its stages; a budget is one of a rank."""
+        flags, data = self.model("llama-dynamo")
+        own = ["--pp", 2, "--schedule", "interleaved=2", "--microbatches", 4]
+        so, plan = self.path("m.so"), self.path("m.json")
+        self.must(self.ckc(*flags, *own, "--plan-only", "--json", plan), "interleaved: plan")
+        free = ck.plan(plan)
+        least = [s["summary"]["peak_bytes"] for s in free["stages"]]
+        budget = int(free["pipeline"]["peak_bytes"] * 0.93)
+        own += ["--memory-budget", budget]
+        done = self.ckc(*flags, *own, "-o", so, "--json", plan)
+        self.must(done, f"interleaved: budget {budget}")
+        peaks = [s["summary"]["peak_bytes"] for s in ck.plan(plan)["stages"]]
+        most = max(peaks[0] + peaks[2], peaks[1] + peaks[3])
+        self.check(most <= budget, f"interleaved: peaks {peaks} beyond {budget}, without: {least}")
+        p = ck.plan(plan)["pipeline"]
+        self.check(p["peak_bytes"] == most, f"interleaved: claim {p['peak_bytes']}, {most}")
+        done, log, _ = self.train("m.so", data, 2, "--stats")
+        self.must(done, "interleaved: run within a budget")
+        self.check(f"planned {most};" in done.stdout, f"interleaved: not {most}: {done.stdout}")
+        with open(log) as f:
+            peak = max(json.loads(row)["peak_bytes"] for row in f)
+        self.check(0.9 * most <= peak <= most, f"interleaved: measured peak {peak}, planned {most}")
+
+    def interleaved_trace(self):
+        """Narayanan et al. 2021, figure 4: two ranks with two stages."""
+        flags, data = self.model("chargpt-dyn-o24")
+        so = self.path("t.so")
+        own = ["--pp", 2, "--schedule", "interleaved=2", "--microbatches", 2]
+        self.must(self.ckc(*flags, *own, "-o", so, "--quiet"), "interleaved: trace")
+        run = ["--data", data, "--steps", 1, "--quiet", "--trace", "t.json"]
+        self.must(self.ckrun(so, "--ranks", 2, *run), "interleaved: trace")
+        events = ck.plan(self.path("t.json"))["traceEvents"]
+        for rank, want in enumerate(
+            (
+                "f0.0 f0.1 f2.0 f2.1 b2.0 b2.1 b0.0 b0.1 n0.1 n2.1 u0.1 u2.1",
+                "f1.0 f1.1 f3.0 b3.0 f3.1 b3.1 b1.0 b1.1 n1.1 n3.1 u1.1 u3.1",
+            )
+        ):
+            turns = [e for e in events if e.get("cat") == "turn" and e["tid"] == rank + 1]
+            found = [f"{e['name'][0]}{e['args']['stage']}.{e['args']['micro']}" for e in turns]
+            self.check(found == want.split(), f"interleaved: trace of rank {rank}: {found}")
+
     def some(self):
         # a GPU's products end in other sums where a stage ends
         near = 1e-6 if FLAGS else 0
@@ -212,7 +307,7 @@ class Pipelines(ck.Bench):
 
 def main():
     bench = Pipelines()
-    parts = ["models", "forms", "files", "evaluation", "processes", "trace"]
+    parts = ["models", "forms", "files", "evaluation", "processes", "trace", "interleaved"]
     for part in bench.names or parts:
         getattr(bench, part)()
     bench.finish()

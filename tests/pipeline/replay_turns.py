@@ -3,10 +3,10 @@
 
     replay_turns.py CKC [MODEL.onnx FLAG...]
 
-Each write stamps the cells of its tensor with the tensor's owner and the micro-batch; each read must
-find that stamp, whatever other turns have run in between.  No write may reach beyond the claimed
-arena.  Messages and turns are counted by formulas of their own.  Without a model, some models of
-tests/models.  Exit status 0 if all is right.
+Each write stamps the cells of its tensor with the tensor's owner and the micro-batch; each read
+must find that stamp, whatever other turns have run in between.  No write may reach beyond the
+claimed arena.  Messages and turns are counted by formulas of their own.  Without a model, some
+models of tests/models.  Exit status 0 if all is right.
 """
 
 import json
@@ -23,7 +23,7 @@ CASES = [
     ("gpt2-dynamo-dyn", "--dim batch=4 --dim seq=16 --dtype bf16"),
     ("unet-dynamo", "--loss loss"),
 ]
-PIPELINES = [(2, 1), (2, 5), (3, 4), (4, 9)]
+PIPELINES = [(2, 1, 1), (2, 1, 5), (3, 1, 4), (4, 1, 9), (2, 2, 6), (3, 2, 3), (2, 3, 4)]
 CELL = 64
 
 
@@ -39,6 +39,33 @@ def order_of_turns(stage, stages, micro):
     for m in range(micro - ahead):
         turns += [("forward", m + ahead), ("backward", m)]
     return turns + [("backward", m) for m in range(micro - ahead, micro)]
+
+
+def order_of_rank(rank, ranks, chunks, micro):
+    """Interleaved, written down from the paper: groups of `ranks` micro-batches go through the
+    chunks in turn, forward from the first and backward from the last."""
+    groups = range(0, micro, ranks)
+    forward = [(c, g + i) for g in groups for c in range(chunks) for i in range(ranks)]
+    backward = [(chunks - 1 - c, m) for c, m in forward]
+    ahead = min(2 * (ranks - rank - 1) + (chunks - 1) * ranks, micro * chunks)
+    turns = [("forward", *x) for x in forward[:ahead]]
+    for f, b in zip(forward[ahead:], backward):
+        turns += [("forward", *f), ("backward", *b)]
+    turns += [("backward", *x) for x in backward[len(forward) - ahead :]]
+    return turns + [("update", c, micro - 1) for c in range(chunks)]
+
+
+def check_ranks(stages, ranks, micro, where):
+    """Stage k is chunk k // ranks of rank k % ranks."""
+    for r in range(ranks):
+        turns = [
+            (t["order"], t["kind"], c, t["micro_batch"])
+            for c, stage in enumerate(stages[r::ranks])
+            for t in stage["turns"]
+        ]
+        want = order_of_rank(r, ranks, len(stages) // ranks, micro)
+        if [t[1:] for t in sorted(turns)] != want or {t[0] for t in turns} != set(range(len(want))):
+            fail(f"{where}, rank {r}: turns {sorted(turns)}")
 
 
 def steps_of_turns(schedule):
@@ -92,16 +119,19 @@ class Stage:
                     self.cells[c] = (p[0], micro)
 
 
-def check_stage(stage, number, stages, micro, where):
-    s = stage["summary"]
+def check_1f1b(stage, number, stages, micro, where):
     turns = [(t["kind"], t["micro_batch"]) for t in stage["turns"]]
     if turns != order_of_turns(number, stages, micro) + [("update", micro - 1)]:
         fail(f"{where}: turns {turns}")
+    if [t["order"] for t in stage["turns"]] != list(range(len(turns))):
+        fail(f"{where}: order of turns")
     if stage["slots"] != min(stages - number, micro):
         fail(f"{where}: {stage['slots']} slots")
-    resident = sum(
-        t["bytes"] for t in stage["tensors"] if t["resident"] and t["alias_of"] is None
-    )
+
+
+def check_stage(stage, where):
+    s = stage["summary"]
+    resident = sum(t["bytes"] for t in stage["tensors"] if t["resident"] and t["alias_of"] is None)
     if s["peak_bytes"] != resident + s["arena_bytes"]:
         fail(f"{where}: peak {s['peak_bytes']}, found {resident} + {s['arena_bytes']}")
     steps, memory, busy = steps_of_turns(stage["schedule"]), Stage(stage), {}
@@ -119,6 +149,58 @@ def check_stage(stage, number, stages, micro, where):
         fail(f"{where}: the arena has {s['arena_bytes']} bytes, and {end} are used")
 
 
+def last_end(stages, ranks, seconds):
+    """When the last turn ends; seconds: by stage, of a turn of each kind."""
+    over, clock, order = {}, [0] * ranks, [0] * ranks
+    turns = [
+        {
+            t["order"]: (k, t["kind"], t["micro_batch"])
+            for k in range(r, len(stages), ranks)
+            for t in stages[k]["turns"]
+            if t["kind"] != "update"
+        }
+        for r in range(ranks)
+    ]
+    while any(order[r] in turns[r] for r in range(ranks)):
+        for r in range(ranks):
+            while order[r] in turns[r]:
+                k, kind, m = turns[r][order[r]]
+                before = (kind, k + (1 if kind == "backward" else -1), m)
+                if 0 <= before[1] < len(stages) and before not in over:
+                    break
+                clock[r] = max(clock[r], over.get(before, 0)) + seconds[k][kind]
+                over[kind, k, m] = clock[r]
+                order[r] += 1
+    return max(clock)
+
+
+def check_interleaved_seconds(plan, ranks, where):
+    seconds, update = [], [0] * ranks
+    for k, stage in enumerate(plan["stages"]):
+        s = stage["summary"]
+        backward = s["backward_seconds"] + s["recompute_seconds"]
+        seconds.append({"forward": s["forward_seconds"], "backward": backward})
+        update[k % ranks] += s["update_seconds"]
+    end = last_end(plan["stages"], ranks, seconds)
+    near(plan["pipeline"]["step_seconds"], end + max(update), f"{where}: seconds of a step")
+    for k, stage in enumerate(plan["stages"]):
+        busy = sum(sum(x.values()) for x in seconds[k % ranks :: ranks])
+        idle = 1 - plan["pipeline"]["micro_batches"] * busy / end
+        near(stage["idle"], idle, f"{where}, stage {k}: idle")
+
+
+def near(found, want, what):
+    if abs(found - want) > 1e-8 * max(abs(want), 1e-3):
+        fail(f"{what}: {found}, expected {want}")
+
+
+def check_peak(plan, ranks, where):
+    peaks = [stage["summary"]["peak_bytes"] for stage in plan["stages"]]
+    most = max(sum(peaks[r::ranks]) for r in range(ranks))
+    if plan["pipeline"]["peak_bytes"] != most:
+        fail(f"{where}: peak {plan['pipeline']['peak_bytes']}, expected {most}")
+
+
 def check_seconds(plan, where):
     turns, update = [], 0
     for stage in plan["stages"]:
@@ -126,8 +208,7 @@ def check_seconds(plan, where):
         turns.append(s["forward_seconds"] + s["backward_seconds"] + s["recompute_seconds"])
         update = max(update, s["update_seconds"])
     want = sum(turns) + (plan["pipeline"]["micro_batches"] - 1) * max(turns) + update
-    if abs(plan["pipeline"]["step_seconds"] - want) > 1e-8 * want:
-        fail(f"{where}: a step of {plan['pipeline']['step_seconds']} s, expected {want}")
+    near(plan["pipeline"]["step_seconds"], want, f"{where}: seconds of a step")
 
 
 def plan_of(ckc, model, flags, path):
@@ -143,15 +224,24 @@ def plan_of(ckc, model, flags, path):
         return json.load(f)
 
 
-def check(ckc, model, flags, stages, micro, path):
-    where = f"{os.path.basename(model)} {' '.join(flags)} {stages}x{micro}"
-    split = [f"--pp={stages}", f"--microbatches={micro}"]
+def check(ckc, model, flags, ranks, chunks, micro, path):
+    where = f"{os.path.basename(model)} {' '.join(flags)} {ranks}x{chunks}x{micro}"
+    split = [f"--pp={ranks}", f"--microbatches={micro}"]
+    split += [f"--schedule=interleaved={chunks}"] if chunks > 1 else []
     plan = plan_of(ckc, model, [*flags, *split], path)
-    if len(plan["stages"]) != stages or plan["pipeline"]["micro_batches"] != micro:
-        fail(f"{where}: {plan['pipeline']}")
+    p = plan["pipeline"]
+    if len(plan["stages"]) != ranks * chunks or p["micro_batches"] != micro or p["ranks"] != ranks:
+        fail(f"{where}: {p}")
     for k, stage in enumerate(plan["stages"]):
-        check_stage(stage, k, stages, micro, f"{where}, stage {k}")
-    check_seconds(plan, where)
+        if chunks == 1:
+            check_1f1b(stage, k, ranks, micro, f"{where}, stage {k}")
+        check_stage(stage, f"{where}, stage {k}")
+    check_peak(plan, ranks, where)
+    if chunks == 1:
+        check_seconds(plan, where)
+    else:
+        check_ranks(plan["stages"], ranks, micro, where)
+        check_interleaved_seconds(plan, ranks, where)
     print("ok  ", where, plan["pipeline"]["peak_bytes"])
 
 
@@ -162,8 +252,9 @@ def main():
         cases.append((os.path.join(MODELS, name + ".onnx"), flags.split()))
     with tempfile.TemporaryDirectory() as work:
         for model, flags in cases:
-            for stages, micro in PIPELINES:
-                check(ckc, model, flags, stages, micro, os.path.join(work, "plan.json"))
+            for ranks, chunks, micro in PIPELINES:
+                path = os.path.join(work, "plan.json")
+                check(ckc, model, flags, ranks, chunks, micro, path)
 
 
 main()

@@ -21,70 +21,132 @@ static const char *line;
 
 /* ---- turns ---- */
 
-enum { STAGES = 9, MICROS = 20 };
+enum { STAGES = 18, MICROS = 20 };
+
+/* A pipeline of turns alone: nothing is cut. */
+static struct pipeline
+schedule(int nrank, int nchunk, int nmicro, Arena *a)
+{
+	struct pipeline l = { .nrank = nrank, .nchunk = nchunk,
+		.nstage = nrank * nchunk, .nmicro = nmicro };
+
+	l.stage = arena_array(a, (size_t)l.nstage, sizeof *l.stage);
+	turns_schedule(&l, a);
+	return l;
+}
 
 /* When every turn of every stage ends if forward takes f and backward b: a turn
- * begins when the one before it and the one that sends to it are over. */
+ * begins when the one before it on its rank and the one that sends to it are
+ * over. */
 static double
-makespan(int nstage, int nmicro, double f, double b, double *busy)
+makespan(const struct pipeline *l, double f, double b)
 {
 	static double forward[STAGES][MICROS], backward[STAGES][MICROS];
-	static struct turn *turn[STAGES];
 	double clock[STAGES] = { 0 }, end = 0;
-	int n[STAGES], at[STAGES] = { 0 };
-	Arena *a = arena_new();
+	uint32_t order[STAGES] = { 0 };
+	int at[STAGES] = { 0 };
 	bool moved = true;
 
-	for (int s = 0; s < nstage; s++) {
-		turn[s] = turns_1f1b(s, nstage, nmicro, &n[s], a);
-		for (int m = 0; m < nmicro; m++)
+	for (int s = 0; s < l->nstage; s++)
+		for (int m = 0; m < l->nmicro; m++)
 			forward[s][m] = backward[s][m] = -1;
-	}
 	while (moved) {
 		moved = false;
-		for (int s = 0; s < nstage; s++) {
-			const struct turn *t = &turn[s][at[s]];
+		for (int s = 0; s < l->nstage; s++) {
+			const struct pipeline_stage *of = &l->stage[s];
+			const struct turn *t = &of->turn[at[s]];
+			int r = s % l->nrank;
 			double ready;
 
-			if (at[s] == n[s] || t->kind == TURN_UPDATE)
+			if (at[s] == of->nturn || t->kind == TURN_UPDATE
+			    || t->order != order[r])
 				continue;
 			ready = t->kind == TURN_FORWARD
 				? s ? forward[s - 1][t->micro] : 0
-				: s + 1 < nstage ? backward[s + 1][t->micro] : 0;
+				: s + 1 < l->nstage
+				? backward[s + 1][t->micro] : 0;
 			if (ready < 0)
 				continue;
-			clock[s] = (ready > clock[s] ? ready : clock[s])
+			clock[r] = (ready > clock[r] ? ready : clock[r])
 				+ (t->kind == TURN_FORWARD ? f : b);
 			(t->kind == TURN_FORWARD ? forward
-			 : backward)[s][t->micro] = clock[s];
-			end = clock[s] > end ? clock[s] : end;
+			 : backward)[s][t->micro] = clock[r];
+			end = clock[r] > end ? clock[r] : end;
 			at[s]++;
+			order[r]++;
 			moved = true;
 		}
 	}
-	for (int s = 0; s < nstage; s++)
-		assert_true(turn[s][at[s]].kind == TURN_UPDATE
-		            && at[s] + 1 == n[s]);
-	*busy = nmicro * (f + b);
-	arena_free(a);
+	for (int s = 0; s < l->nstage; s++)
+		assert_true(l->stage[s].turn[at[s]].kind == TURN_UPDATE
+		            && at[s] + 1 == l->stage[s].nturn);
 	return end;
+}
+
+/* The same by turns_seconds; idle: of every rank. */
+static void
+check_idle(const struct pipeline *l, double f, double b, double idle)
+{
+	double forward[STAGES], backward[STAGES], busy[STAGES], all;
+
+	for (int s = 0; s < l->nstage; s++) {
+		forward[s] = f;
+		backward[s] = b;
+	}
+	all = turns_seconds(l, forward, backward, busy);
+	assert_true(all == makespan(l, f, b));
+	for (int r = 0; r < l->nrank; r++)
+		assert_true(all - busy[r] == idle
+		            && busy[r] == l->nmicro * l->nchunk * (f + b));
 }
 
 static void
 test_turns(void **state)
 {
 	(void)state;
-	for (int p = 1; p <= STAGES; p++)
+	for (int p = 1; p <= STAGES / 2; p++)
 		for (int n = 1; n <= MICROS; n++) {
-			double busy, all = makespan(p, n, 1, 2, &busy);
+			Arena *a = arena_new();
+			struct pipeline l = schedule(p, 1, n, a);
 
 			/* Narayanan et al. 2021: (P - 1)(F + B) */
 			if (n >= p)
-				assert_true(all - busy == (p - 1) * 3.0);
-			for (int s = 0; s < p; s++)
-				assert_int_equal(turns_slots(s, p, n),
-				                 p - s < n ? p - s : n);
+				check_idle(&l, 1, 2, (p - 1) * 3.0);
+			for (int s = 0; s < p; s++) {
+				int slots = p - s < n ? p - s : n;
+
+				assert_int_equal(l.stage[s].slots, slots);
+				assert_int_equal(turns_in_flight(&l, s), slots);
+			}
+			arena_free(a);
 		}
+}
+
+/* V chunks: idle for one V-th of the time that stages of V times the seconds
+ * are; rank 0 has P (1 + (P - 1) / (P V)) stages of V chunks in flight. */
+static void
+test_interleaved(void **state)
+{
+	(void)state;
+	for (int p = 2; p <= STAGES / 2; p++)
+		for (int v = 2; p * v <= STAGES; v++)
+			for (int n = p; n <= MICROS; n += p) {
+				Arena *a = arena_new();
+				struct pipeline l = schedule(p, v, n, a);
+				double most = p * (1 + (p - 1.0) / (p * v));
+
+				check_idle(&l, 1, 2, (p - 1) * 3.0);
+				if (n * v > p * v + p - 2)
+					assert_true(turns_in_flight(&l, 0)
+					            == (int)(most * v + 0.5));
+				for (int r = 0; r < p; r++) {
+					int k = 2 * (p - r - 1) + (v - 1) * p;
+
+					assert_int_equal(turns_in_flight(&l, r),
+						k + 1 < n * v ? k + 1 : n * v);
+				}
+				arena_free(a);
+			}
 }
 
 /* ---- faults ---- */
@@ -144,6 +206,8 @@ swap_turns(struct turn *a, struct turn *b)
 
 	*a = *b;
 	*b = t;
+	b->order = a->order;
+	a->order = t.order;
 }
 
 static void
@@ -277,10 +341,76 @@ test_deadlock(void **state)
 		for (int k = 0; k < 2; k++)
 			s[0].turn[2 * m + k] = (struct turn){
 				k ? TURN_BACKWARD : TURN_FORWARD, 0,
-				(uint32_t)m };
+				(uint32_t)m, (uint32_t)(2 * m + k) };
 	assert_false(is_right());
 }
 
+/* ---- with two chunks a rank ---- */
+
+static int
+open_interleaved(void **state)
+{
+	static char interleaved[4096];
+
+	(void)state;
+	snprintf(interleaved, sizeof interleaved,
+	         "%s --pp 2 --schedule interleaved=2 --microbatches 4", line);
+	run = (struct run){ .quiet = true };
+	return run_parse_line(&run, interleaved) != CLI_GO
+		|| !run_compile(&run);
+}
+
+static void
+test_right_interleaved(void **state)
+{
+	(void)state;
+	assert_int_equal(run.pipeline->nstage, 4);
+	assert_true(is_right());
+}
+
+/* Chunk 1 of rank 0 before chunk 0, of the same micro-batch. */
+static void
+test_chunk_too_early(void **state)
+{
+	uint32_t *a = &run.pipeline->stage[0].turn[0].order;
+	uint32_t *b = &run.pipeline->stage[2].turn[0].order, t = *a;
+
+	(void)state;
+	*a = *b;
+	*b = t;
+	assert_false(is_right());
+}
+
+/* Two turns of a rank at once. */
+static void
+test_same_order(void **state)
+{
+	struct pipeline_stage *s = run.pipeline->stage;
+
+	(void)state;
+	s[2].turn[0].order = s[0].turn[0].order;
+	assert_false(is_right());
+}
+
+/* A chunk's message to another chunk of the rank that it is meant for. */
+static void
+test_other_chunk(void **state)
+{
+	(void)state;
+	find(1, OP_SEND, PH_FORWARD, 0)->attr.SEND.peer = 0;
+	assert_false(is_right());
+}
+
+static void
+test_chunk_slot_too_few(void **state)
+{
+	(void)state;
+	run.pipeline->stage[2].slots--;
+	assert_false(is_right());
+}
+
+#define INTERLEAVED(name) \
+	cmocka_unit_test_setup_teardown(name, open_interleaved, close_model)
 #define FAULT(name) \
 	cmocka_unit_test_setup_teardown(name, open_model, close_model)
 
@@ -290,6 +420,7 @@ main(int argc, char **argv)
 	static char all[4096];
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_turns),
+		cmocka_unit_test(test_interleaved),
 		FAULT(test_right), FAULT(test_tags_exchanged),
 		FAULT(test_sent_twice), FAULT(test_never_received),
 		FAULT(test_other_peer), FAULT(test_other_type),
@@ -297,6 +428,10 @@ main(int argc, char **argv)
 		FAULT(test_tie_lost), FAULT(test_slot_too_few),
 		FAULT(test_turns_exchanged), FAULT(test_slots_exchanged),
 		FAULT(test_deadlock),
+		INTERLEAVED(test_right_interleaved),
+		INTERLEAVED(test_chunk_too_early), INTERLEAVED(test_same_order),
+		INTERLEAVED(test_other_chunk),
+		INTERLEAVED(test_chunk_slot_too_few),
 	};
 
 	for (int i = 1; i < argc; i++)

@@ -57,7 +57,7 @@ def main():
     p.add_argument("--models", default=os.path.join(HERE, "..", "models"))
     p.add_argument("--flags", default="", help="further flags of ckc")
     p.add_argument("--tolerance", help="relative; default: the same bits")
-    p.add_argument("--pipelines", default="2x2,2x5,3x4,4x4,4x9", help="stages x micro-batches")
+    p.add_argument("--pipelines", default="2x2,2x5,3x4,4x4,4x9", help="stages x micro-batches, or ranks x chunks x micro-batches")
     p.add_argument("names", nargs="*")
     o = p.parse_args()
     ran = failed = 0
@@ -69,7 +69,7 @@ def main():
         with open(path) as f:
             meta = json.load(f)
         for pipeline in o.pipelines.split(","):
-            stages, micro = map(int, pipeline.split("x"))
+            stages, *chunks, micro = map(int, pipeline.split("x"))
             with tempfile.TemporaryDirectory() as work:
                 write_setup(stem, micro, work)
                 argv = [o.tool]
@@ -78,6 +78,7 @@ def main():
                 argv += [work, stem + ".onnx", *flags_of(meta)]
                 argv += [x for x in o.flags.split() if x != "--clip"]
                 argv += [f"--pp={stages}", f"--microbatches={micro}"]
+                argv += [f"--schedule=interleaved={c}" for c in chunks]
                 done = subprocess.run(
                     argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=300
                 )

@@ -22,6 +22,8 @@ struct stage {
 struct stages_run {
 	struct run *r;
 	int n, ranks;
+	int nrank;                      /* of the pipeline */
+	uint32_t *order;                /* [nrank]: the next turn of each */
 	int64_t ntag;
 	struct stage *stage;
 	struct mail *mail;              /* by rank * ntag + tag */
@@ -85,6 +87,13 @@ turn_of(const struct stage *s)
 	return s->turn < s->of->nturn ? &s->of->turn[s->turn] : NULL;
 }
 
+/* The next turn of a stage's rank. */
+static uint32_t *
+order_of(const struct stages_run *p, const struct stage *s)
+{
+	return &p->order[(s - p->stage) % p->nrank];
+}
+
 static bool
 complain(const struct stages_run *p, const struct stage *s, const char *what)
 {
@@ -135,6 +144,8 @@ begin_turn(struct stages_run *p, struct stage *s, const struct turn *t)
 		s->busy[t->slot] = 0;
 	}
 	s->at = s->first[t->kind];
+	/* updates of a rank wait for the norm together */
+	*order_of(p, s) += t->kind == TURN_UPDATE;
 	return true;
 }
 
@@ -144,7 +155,7 @@ end_turn(struct stages_run *p, struct stage *s, const struct turn *t)
 	const Graph *g = s->run.g;
 	double nmicro = s->run.env.nmicro;
 
-	(void)p;
+	*order_of(p, s) += t->kind != TURN_UPDATE;
 	spmd_carry_over(s->run.s, s->first[t->kind], s->end[t->kind]);
 	if (t->kind == TURN_FORWARD) {
 		each_value(s, true, false, t->slot, true);
@@ -220,6 +231,8 @@ run_stage(struct stages_run *p, struct stage *s, bool *ran)
 	const struct turn *t;
 
 	while ((t = turn_of(s))) {
+		if (!s->at && t->order != *order_of(p, s))
+			return true;
 		if (!s->at && !begin_turn(p, s, t))
 			return false;
 		while (s->at < s->end[t->kind]) {
@@ -286,6 +299,7 @@ stages_run_step(struct stages_run *p, int step)
 {
 	bool ok = true;
 
+	memset(p->order, 0, (size_t)p->nrank * sizeof *p->order);
 	for (int k = 0; k < p->n; k++) {
 		struct stage *s = &p->stage[k];
 
@@ -381,6 +395,8 @@ stages_run_new(struct run *r)
 
 	p->r = r;
 	p->n = r->pipeline->nstage;
+	p->nrank = r->pipeline->nrank;
+	p->order = interp_need(calloc((size_t)p->nrank, sizeof *p->order));
 	p->stage = interp_need(calloc((size_t)p->n, sizeof *p->stage));
 	for (int k = 0; k < p->n && ok; k++)
 		ok = open_stage(p, &p->stage[k], &r->pipeline->stage[k]);
@@ -417,5 +433,7 @@ stages_run_free(struct stages_run *p)
 		free(p->mail);
 	if (p)
 		free(p->stage);
+	if (p)
+		free(p->order);
 	free(p);
 }
