@@ -233,8 +233,8 @@ class Pipelines(ck.Bench):
 
     def interleaved(self):
         for stem, stages, micros, form in INTERLEAVED:
-            text, poison = "".join(f" {x}" for x in form), {"CKR_POISON": "1"}
-            self.one(stem, stages, micros, text, *form, env=None if form else poison)
+            text = "".join(f" {x}" for x in form)
+            self.one(stem, stages, micros, text, *form, env={"CKR_POISON": "1"})
         self.one("llama-dynamo", (2, 2), 4, ", clipped", near=1e-6, run=["--clip", 0.1])
         own = ["--pp", 2, "--schedule", "interleaved=2", "--microbatches", 4]
         # clipping adds up the norm over all stages in one order
