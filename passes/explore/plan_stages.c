@@ -2,15 +2,15 @@
  *
  * budget  A stage that has a rank alone gets the rank's budget.  Under an
  *         interleaved schedule the stages of a rank share it: they are planned
- *         without one; if they need more, then again, each with its resident
- *         bytes and a part of what is left, in proportion to what it needed
- *         beside them.
+ *         without one; if they need more, then again, each within a part of it.
+ *         Every budget works that is at least the sum of their least bytes.
  */
 #include "passes/explore/plan_stages.h"
 
 #include "passes/explore/trial.h"
 #include "passes/explore/variants.h"
 #include "passes/pipeline/pipeline.h"
+#include "runtime/support/number.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -160,44 +160,95 @@ explain_refusal(const struct pass_walk *w, Pass *p, struct pipeline *l, int k,
 /* ---- all stages ---- */
 /* ---- a budget for several stages ---- */
 
-/* The bytes that each rank may take; INT64_MAX: any. */
+static int64_t
+sum_peaks(const struct pipeline *l, int rank)
+{
+	int64_t all = 0;
+
+	for (int k = rank; k < l->nstage; k += l->nrank)
+		all += l->stage[k].planned.plan->sum.peak;
+	return all;
+}
+
+/* Least bytes of a stage, about which nothing is said. */
+static int64_t
+least_bytes(const struct pass_walk *w, Pass *p, const Graph *g)
+{
+	struct pass_walk walk = *w;
+	struct trial t;
+	int64_t bytes;
+
+	trial_init(&t, p);
+	set_budget_bytes(&t.options, 1);
+	trial_begin(&t, g);
+	t.pass.result = p->result;
+	walk.dump = NULL;
+	plan_variants(&walk, &t.pass, t.graph);
+	bytes = t.pass.planned.refused ? t.pass.planned.minimum_peak
+		: t.pass.planned.plan ? t.pass.planned.plan->sum.peak : 0;
+	t.pass.result.forward = NULL;
+	trial_close(&t);
+	return bytes;
+}
+
 static int64_t
 budget_of_rank(const Pass *p, const struct pipeline *l, int rank)
 {
-	const struct options *o = p->opt;
-	int64_t all = 0;
-
-	if (o->budget_bytes > 0)
-		return o->budget_bytes;
-	for (int k = rank; k < l->nstage; k += l->nrank)
-		all += l->stage[k].planned.plan->sum.peak;
-	return o->budget_pct > 0 ? (int64_t)(o->budget_pct / 100 * (double)all)
-		: INT64_MAX;
+	return p->opt->budget_bytes > 0 ? p->opt->budget_bytes
+		: (int64_t)(p->opt->budget_pct / 100
+		            * (double)sum_peaks(l, rank));
 }
 
-/* Share a budget that the stages of a rank exceed; whether they do. */
-static bool
-share_budget(const struct pipeline *l, int rank, int64_t budget, int64_t *share)
+/* Share a budget that the stages of a rank exceed: each gets its least bytes,
+ * and of what is left a part in proportion to what it needed beside them.
+ * Returns the sum of the least bytes; 0: they do not exceed it. */
+static int64_t
+share_budget(const struct pass_walk *w, Pass *p, const struct pipeline *l,
+             int rank, Graph *const *copy, int64_t *share)
 {
-	double resident = 0, rest = 0;
+	int64_t all = sum_peaks(l, rank), budget = budget_of_rank(p, l, rank);
+	int64_t least = 0;
 
+	if (all <= budget)
+		return 0;
+	for (int k = rank; k < l->nstage; k += l->nrank)
+		least += share[k] = least_bytes(w, p, copy[k]);
 	for (int k = rank; k < l->nstage; k += l->nrank) {
-		const struct plan_summary *s = &l->stage[k].planned.plan->sum;
+		int64_t peak = l->stage[k].planned.plan->sum.peak;
+		double part = (double)(peak - share[k]) / (double)(all - least);
 
-		resident += (double)s->resident;
-		rest += (double)(s->peak - s->resident);
+		if (least < budget)
+			share[k] += (int64_t)((double)(budget - least) * part);
 	}
-	if (resident + rest <= (double)budget)
-		return false;
-	for (int k = rank; k < l->nstage; k += l->nrank) {
-		const struct plan_summary *s = &l->stage[k].planned.plan->sum;
-		double part = (double)(s->peak - s->resident) / rest;
-		double left = (double)budget - resident;
+	return least;
+}
 
-		/* none at all is refused by the planner */
-		share[k] = s->resident + (int64_t)(left > 0 ? left * part : 1);
+/* share: by stage, its part of a budget; 0: it is not planned again.  The
+ * least budget of all ranks is that of the one that lacks most. */
+static bool
+share_budgets(const struct pass_walk *w, Pass *p, const struct pipeline *l,
+              Graph *const *copy, int64_t *share)
+{
+	char budget[24], works[24];
+	int64_t most = 0;
+	int rank = -1;
+
+	for (int r = 0; r < l->nrank; r++) {
+		int64_t least = share_budget(w, p, l, r, copy, share);
+
+		if (least > budget_of_rank(p, l, r) && least > most) {
+			most = least;
+			rank = r;
+		}
 	}
-	return true;
+	if (rank < 0)
+		return true;
+	p->planned.refused = true;
+	return diag_error(p->diag, "memory budget %s is too small for rank %d "
+	                  "of the pipeline, which has %d stages; try: "
+	                  "--memory-budget %lldB (%s)", number_bytes(budget,
+		(double)budget_of_rank(p, l, rank)), rank, l->nchunk,
+	                  (long long)most, number_bytes(works, (double)most));
 }
 
 /* A copy of a stage's graph, to be planned again. */
@@ -215,8 +266,7 @@ plan_again(struct pass_walk *w, Pass *p, struct pipeline *l, Graph **copy)
 	int64_t *share = arena_array(p->keep, (size_t)l->nstage,
 	                             sizeof *share);
 
-	for (int r = 0; r < l->nrank; r++)
-		share_budget(l, r, budget_of_rank(p, l, r), share);
+	w->ok = share_budgets(w, p, l, copy, share);
 	for (int k = 0; k < l->nstage && w->ok; k++) {
 		struct options *o = arena_alloc(p->keep, sizeof *o);
 		const struct options *was = p->opt;

@@ -376,12 +376,13 @@ report_bad_gradient(struct stepping *c, const char *of, double x)
 	               err_name(name, sizeof(name), of), x, scale);
 }
 
-/* Whether gradients are checked before `step`. */
+/* Whether gradients are checked before `step`.  Those of stages are before the
+ * first update of any: updates of other stages have written over them. */
 static bool
 must_check_grads(const struct stepping *c, const struct ckr_program *p,
                  uint32_t step)
 {
-	return stepping_is_last(c)
+	return stepping_is_last(c) && !c->lib->nstage
 	       && (p->apply == p->ninstr ? c->lib->loss_scaled
 	                                : step == p->apply);
 }

@@ -233,8 +233,8 @@ class Pipelines(ck.Bench):
 
     def interleaved(self):
         for stem, stages, micros, form in INTERLEAVED:
-            text, poison = "".join(f" {x}" for x in form), {"CKR_POISON": "1"}
-            self.one(stem, stages, micros, text, *form, env=None if form else poison)
+            text = "".join(f" {x}" for x in form)
+            self.one(stem, stages, micros, text, *form, env={"CKR_POISON": "1"})
         self.one("llama-dynamo", (2, 2), 4, ", clipped", near=1e-6, run=["--clip", 0.1])
         own = ["--pp", 2, "--schedule", "interleaved=2", "--microbatches", 4]
         # clipping adds up the norm over all stages in one order
@@ -272,12 +272,27 @@ class Pipelines(ck.Bench):
         self.check(most <= budget, f"interleaved: peaks {peaks} beyond {budget}, without: {least}")
         p = ck.plan(plan)["pipeline"]
         self.check(p["peak_bytes"] == most, f"interleaved: claim {p['peak_bytes']}, {most}")
+        self.least_budget(flags, own[:-2], plan)
         done, log, _ = self.train("m.so", data, 2, "--stats")
         self.must(done, "interleaved: run within a budget")
         self.check(f"planned {most};" in done.stdout, f"interleaved: not {most}: {done.stdout}")
         with open(log) as f:
             peak = max(json.loads(row)["peak_bytes"] for row in f)
         self.check(0.9 * most <= peak <= most, f"interleaved: measured peak {peak}, planned {most}")
+
+    def least_budget(self, flags, own, plan):
+        """One byte is refused, with the least budget, which works; a byte less does not."""
+        form = [*flags, *own, "--plan-only", "--json", plan, "--memory-budget"]
+        done = self.ckc(*form, 1)
+        named = re.search(r"too small for rank \d.*try: --memory-budget (\d+)B", done.stderr)
+        if not self.check(done.returncode == 1 and named, f"interleaved: budget 1: {done.stderr}"):
+            return
+        least = int(named[1])
+        self.must(self.ckc(*form, least), f"interleaved: budget {least}")
+        found = ck.plan(plan)["pipeline"]["peak_bytes"]
+        self.check(found <= least, f"interleaved: {found} bytes within {least}")
+        done = self.ckc(*form, least - 1)
+        self.check(done.returncode == 1, f"interleaved: {least - 1} works too")
 
     def interleaved_trace(self):
         """Narayanan et al. 2021, figure 4: two ranks with two stages."""
