@@ -10,6 +10,8 @@
 void
 pipeline_free(struct pipeline *l)
 {
+	if (l)
+		pipeline_free(l->evaluation);
 	for (int k = 0; l && k < l->nstage; k++) {
 		graph_free(l->stage[k].planned.reference);
 		graph_free(l->stage[k].graph);
@@ -34,13 +36,28 @@ pipeline_check(const struct pipeline *l, Diag *d)
 	return false;
 }
 
-static struct pipeline *
-new_pipeline(Pass *p)
+/* By value: the stage of the bound node that makes it. */
+static int *
+stages_of_values(const struct stages *s)
 {
+	int *of = arena_array(s->p->keep, s->g->nval, sizeof *of);
+
+	FOR_VALS (v, s->g)
+		of[val_id(s->g, v)] = v->def ? s->of_node[v->def] : -1;
+	return of;
+}
+
+static struct pipeline *
+new_pipeline(const struct stages *s)
+{
+	Pass *p = s->p;
 	struct pipeline *l = arena_alloc(p->keep, sizeof *l);
 
-	l->nstage = (int)p->opt->pp;
-	l->nmicro = (int)p->opt->grad_accum;
+	l->nstage = s->n;
+	l->nmicro = s->nmicro;
+	l->cut = s->cut;
+	l->first_tag = s->first_tag;
+	l->of_val = stages_of_values(s);
 	l->stage = arena_array(p->keep, (size_t)l->nstage, sizeof *l->stage);
 	for (int k = 0; k < l->nstage; k++) {
 		struct pipeline_stage *s = &l->stage[k];
@@ -59,13 +76,13 @@ pass_pipeline(Pass *p, Graph *g)
 
 	if (!p->opt->stages)
 		return true;
-	if (!has_places(g))
+	if (!p->stages && !has_places(g))
 		return diag_error(p->diag, "--pp: expected a graph before pass "
 		                  "autodiff, with a loss");
-	if (!stages_assign(&s, p, g))
+	if (!(p->stages ? stages_assign_like(&s, p, g)
+	      : stages_assign(&s, p, g)))
 		return false;
-	p->planned.pipeline = new_pipeline(p);
-	p->planned.pipeline->cut = s.cut;
+	p->planned.pipeline = new_pipeline(&s);
 	return stages_cut(&s, p->planned.pipeline)
 		&& pipeline_check(p->planned.pipeline, p->diag);
 }
