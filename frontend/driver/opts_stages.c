@@ -47,6 +47,12 @@ check_stages(struct cli *c, FILE *err)
 	struct options *o = &c->opt;
 	const char *remedy, *option;
 
+	if (!are_planned(c) && o->pp && o->stage.n) {
+		fprintf(err, "ckc: --stage: expected --pp 2 or more, without "
+		        "--dump=memory and --interleave, which plan no "
+		        "stages\n");
+		return 2;
+	}
 	if (!are_planned(c))
 		return CLI_GO;
 	option = conflict(c, &remedy);
