@@ -183,8 +183,12 @@ add_constants(struct sources *src, const struct emitted_library *lib, Diag *d)
 	for (int k = 0; k < PROGRAMS; k++)
 		ok &= copy_constants(blob, &lib->program[k],
 		                     k ? lib->shared.n : 0, d);
-	for (int k = 0; stages && k < stages->n; k++)
+	for (int k = 0; stages && k < stages->n; k++) {
 		ok &= copy_constants(blob, &stages->program[k], 0, d);
+		if (stages->forward)
+			ok &= copy_constants(blob, &stages->forward[k],
+			                     stages->forward[k].nshared, d);
+	}
 	if (n)
 		sources_add(src, "constants.bin", blob, n);
 	return ok;
@@ -200,7 +204,9 @@ add_kernels(struct kernels *k, struct emit *e, struct emitted_library *lib)
 		if (lib->program[i].plan)
 			ok = kernels_add_program(k, e, &lib->program[i]);
 	for (int i = 0; s && i < s->n && ok; i++)
-		ok = kernels_add_program(k, e, &s->program[i]);
+		ok = kernels_add_program(k, e, &s->program[i])
+			&& (!s->forward
+			    || kernels_add_program(k, e, &s->forward[i]));
 	return ok;
 }
 
@@ -286,7 +292,9 @@ codegen_library(const struct codegen_schedules *c,
 		&& (!c->forward || c->forward_plan->replayed);
 
 	for (int k = 0; k < c->nstage; k++)
-		ok &= c->stage[k].plan->replayed;
+		ok &= c->stage[k].plan->replayed
+			&& (!c->stage[k].forward
+			    || c->stage[k].forward_plan->replayed);
 	if (!ok)
 		diag_internal(d, "codegen: the plan was not verified by pass "
 		              "replay");

@@ -63,6 +63,8 @@ struct codegen_stage {
 	const Plan *plan;
 	const struct turn *turn;
 	int nturn;
+	const Graph *forward;           /* its part of evaluation; NULL: none */
+	const Plan *forward_plan;
 };
 
 /* The schedules that a library holds, each a placed graph and its plan. */

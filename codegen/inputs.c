@@ -142,11 +142,11 @@ term_tensor(const struct emitted_library *lib, const struct formula_term *t)
 	const struct emitted_program *p = &lib->program[
 		lib->program[PROGRAM_FORWARD].plan ? PROGRAM_FORWARD
 		: PROGRAM_PLAN];
-	const Graph *g = lib->stages ? lib->g : p->g;
-	ValId v = t->output ? val_find(g, t->output) : g->loss;
+	ValId v;
 
-	if (v && lib->stages)
-		return stages_find(lib->stages, g->val[v].name);
+	if (lib->stages)
+		return stages_find_evaluated(lib->stages, t->output);
+	v = t->output ? val_find(p->g, t->output) : p->g->loss;
 	return v ? p->index_of_val[v] : -1;
 }
 

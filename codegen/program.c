@@ -79,19 +79,31 @@ tables_shared(Arena *a, const Graph *g, const Plan *plan,
 	return s;
 }
 
+/* What v of another graph is in g; 0: nothing.  Stages are cut anew. */
+static ValId
+same_value(const Graph *g, const Graph *of, ValId v)
+{
+	if (g->stages)
+		return element_counterpart(g, of, v);
+	return element_same(of, g, v) ? v : 0;
+}
+
 static void
 program_shared(struct emitted_program *p, const struct shared_values *s,
                const Graph *of)
 {
 	for (uint32_t i = 0; i < s->n; i++) {
+		ValId v = of == p->g ? s->val[i] : same_value(p->g, of,
+		                                              s->val[i]);
+
 		p->offset[i] = s->offset[i];
 		p->data[i] = s->data[i];
 		p->host[i] = of->val[s->val[i]].host;
 		p->resident[i] = !p->host[i];
-		if (of != p->g && !element_same(of, p->g, s->val[i]))
+		if (!v)
 			continue;
-		p->val[i] = s->val[i];
-		p->index_of_val[s->val[i]] = i;
+		p->val[i] = v;
+		p->index_of_val[v] = i;
 	}
 	p->ntensor = s->n;
 	p->resident_bytes = s->bytes;

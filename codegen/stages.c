@@ -298,6 +298,48 @@ collect_programs(struct emitted_stages *s, const struct codegen_schedules *c,
 	return true;
 }
 
+/* ---- evaluation ---- */
+
+static bool
+collect_forward(struct emitted_stages *s, const struct codegen_schedules *c,
+                Arena *a, Diag *d)
+{
+	uint64_t data = s->shared[s->n - 1].data_bytes;
+	int64_t at = 0;
+
+	if (!c->stage[0].forward)
+		return true;
+	s->forward = arena_array(a, (size_t)s->n, sizeof *s->forward);
+	s->forward_part = arena_array(a, (size_t)s->n,
+	                              sizeof *s->forward_part);
+	s->nforward = s->nshared;
+	for (int k = 0; k < s->n; k++) {
+		const struct codegen_stage *from = &c->stage[k];
+		struct emitted_program *p = &s->forward[k];
+		struct emitted_program *plan = &s->program[k];
+
+		s->shared[k].data_bytes = data;
+		if (!tables_program(p, a, from->forward, from->forward_plan,
+		                    &s->shared[k], from->g, d))
+			return false;
+		data = s->shared[k].data_bytes;
+		p->number = (uint32_t)k;
+		p->shared_at = plan->shared_at;
+		p->own_at = s->nforward;
+		s->nforward += p->ntensor - p->nshared;
+		p->instr = arena_array(a, (size_t)p->plan->nstep + 1,
+		                       sizeof *p->instr);
+		for (int64_t i = 0; i < p->plan->nstep; i++)
+			p->instr[i] = at++;
+		s->forward_part[k] = (struct emitted_part){ p, 0,
+			p->plan->nstep };
+		if (plan->arena_bytes < p->arena_bytes)
+			plan->arena_bytes = p->arena_bytes;
+	}
+	s->shared[s->n - 1].data_bytes = data;
+	return true;
+}
+
 struct emitted_stages *
 stages_collect(Arena *a, const struct codegen_schedules *c,
                const unsigned char *inputs, Diag *d)
@@ -321,21 +363,37 @@ stages_collect(Arena *a, const struct codegen_schedules *c,
 			return NULL;
 	}
 	number_tensors(s);
+	if (!collect_forward(s, c, a, d))
+		return NULL;
 	order_parts(s, parts);
 	return order_turns(s, c, parts, a, d) ? s : NULL;
 }
 
-int64_t
-stages_find(const struct emitted_stages *s, const char *name)
+/* In the programs of all stages; the loss if the name is NULL. */
+static int64_t
+find_value(const struct emitted_stages *s, const struct emitted_program *all,
+           const char *name)
 {
 	for (int k = 0; k < s->n; k++) {
-		const struct emitted_program *p = &s->program[k];
-		ValId v = val_find(p->g, name);
+		const struct emitted_program *p = &all[k];
+		ValId v = name ? val_find(p->g, name) : p->g->loss;
 
 		if (v && p->index_of_val[v] >= 0)
 			return emitted_index(p, p->index_of_val[v]);
 	}
 	return -1;
+}
+
+int64_t
+stages_find(const struct emitted_stages *s, const char *name)
+{
+	return find_value(s, s->program, name);
+}
+
+int64_t
+stages_find_evaluated(const struct emitted_stages *s, const char *name)
+{
+	return find_value(s, s->forward ? s->forward : s->program, name);
 }
 
 /* What every stage computes, or has a copy of its own of, is not tied. */

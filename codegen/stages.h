@@ -18,6 +18,11 @@ struct emitted_turn {
 struct emitted_stages {
 	int n, nrank;                   /* stages; ranks of the pipeline */
 	struct emitted_program *program;        /* [n] */
+	struct emitted_program *forward;        /* [n]: what evaluates, beside
+	                                         * the same shared tensors;
+	                                         * NULL: nothing does */
+	struct emitted_part *forward_part;      /* [n] */
+	int64_t nforward;                       /* tensors of these */
 	struct shared_values *shared;           /* [n] */
 	const unsigned char **inputs;           /* [n]: as tables_inputs */
 	int64_t nshared, ntensor, ninstr, update;
@@ -36,6 +41,9 @@ struct emitted_stages *stages_collect(Arena *, const struct codegen_schedules *,
 /* Index in the printed table of the tensor of the first stage that has a value
  * of this name; -1: none. */
 int64_t stages_find(const struct emitted_stages *, const char *name);
+/* The same in what evaluates, or in training if nothing does; of the loss if
+ * the name is NULL. */
+int64_t stages_find_evaluated(const struct emitted_stages *, const char *name);
 /* 1 + index of the shared tensor of an earlier stage that always has the value
  * of a stage's tensor i; 0: none. */
 int64_t stages_tied(const struct emitted_stages *,

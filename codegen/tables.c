@@ -240,14 +240,16 @@ joins_updates(Op op)
 	return op_info[op].flags & F_UPDATE && op_info[op].flags & F_COPY;
 }
 
+/* Those that all programs of a stage share are training's. */
 static void
-emit_stage_tensors(struct out *o, const struct emitted_stages *s,
+emit_stage_tensors(struct out *o, const struct emitted_stages *s, int which,
                    const struct rank_tables *ranks)
 {
-	out_put(o, "\nstatic const struct ckr_tensor tensor0[] = {\n");
+	out_put(o, "\nstatic const struct ckr_tensor tensor%d[] = {\n", which);
 	for (int own = 0; own < 2; own++)
 		for (int k = 0; k < s->n; k++) {
-			const struct emitted_program *p = &s->program[k];
+			const struct emitted_program *p = own && which
+				? &s->forward[k] : &s->program[k];
 			int64_t end = own ? p->ntensor : (int64_t)p->nshared;
 
 			for (int64_t i = own ? p->nshared : 0; i < end; i++)
@@ -382,20 +384,27 @@ entry_of_program(const struct emitted_program *p)
 
 /* Bytes are the most of any stage. */
 static struct program_entry
-entry_of_stages(const struct emitted_stages *s)
+entry_of_stages(const struct emitted_stages *s, int which)
 {
 	struct program_entry e = { .ninstr = s->ninstr, .loss = -1,
-		.ntensor = s->ntensor };
+		.ntensor = which ? s->nforward : s->ntensor };
 
 	for (int k = 0; k < s->n; k++) {
-		const struct emitted_program *p = &s->program[k];
+		const struct emitted_program *p = which ? &s->forward[k]
+			: &s->program[k];
 
 		e.arena = larger_bytes(e.arena, p->arena_bytes);
 		e.resident = larger_bytes(e.resident, p->resident_bytes);
 		if (p->g->loss && p->index_of_val[p->g->loss] >= 0)
 			e.loss = emitted_index(p, p->index_of_val[p->g->loss]);
 	}
-	find_updates(&e, s->part, s->npart);
+	if (which) {
+		e.ninstr = 0;
+		for (int k = 0; k < s->n; k++)
+			e.ninstr += s->forward[k].plan->nstep;
+	}
+	find_updates(&e, which ? s->forward_part : s->part,
+	             which ? s->n : s->npart);
 	return e;
 }
 
@@ -409,6 +418,13 @@ emit_program_entry(struct out *o, const struct program_entry *e, int which)
 	        e->ntensor, e->loss, e->arena, e->resident, e->host);
 }
 
+static bool
+has_program(const struct emitted_stages *s, int which)
+{
+	return which == PROGRAM_PLAN
+		|| (which == PROGRAM_FORWARD && s->forward);
+}
+
 static void
 emit_program_entries(struct out *o, const struct emitted_library *lib)
 {
@@ -416,12 +432,12 @@ emit_program_entries(struct out *o, const struct emitted_library *lib)
 		const struct emitted_program *p = &lib->program[i];
 		struct program_entry e;
 
-		if (!p->plan && (i || !lib->stages)) {
+		if (!p->plan && !(lib->stages && has_program(lib->stages, i))) {
 			out_put(o, "\t\t{ 0 },\n");
 			continue;
 		}
 		e = p->plan ? entry_of_program(p)
-			: entry_of_stages(lib->stages);
+			: entry_of_stages(lib->stages, i);
 		emit_program_entry(o, &e, i);
 	}
 }
@@ -676,17 +692,26 @@ emit_library_struct(struct out *o, const struct emitted_library *lib,
 	out_put(o, "};\n");
 }
 
-/* The only program of stages. */
+/* The programs of stages: training, and what evaluates. */
 static bool
 emit_stages(struct out *o, const struct emitted_stages *s,
             struct rank_tables *ranks, Diag *d)
 {
-	for (int k = 0; k < s->n; k++)
+	for (int k = 0; k < s->n; k++) {
 		rank_tables_collect(ranks, o->arena, &s->program[k]);
+		if (s->forward)
+			rank_tables_collect(ranks, o->arena, &s->forward[k]);
+	}
 	rank_tables_emit(o, ranks);
-	emit_stage_tensors(o, s, ranks);
+	emit_stage_tensors(o, s, PROGRAM_PLAN, ranks);
 	stages_emit(o, s);
-	return emit_program(o, s->part, s->npart, 0, ranks, d);
+	if (!emit_program(o, s->part, s->npart, PROGRAM_PLAN, ranks, d))
+		return false;
+	if (!s->forward)
+		return true;
+	emit_stage_tensors(o, s, PROGRAM_FORWARD, ranks);
+	return emit_program(o, s->forward_part, s->n, PROGRAM_FORWARD, ranks,
+	                    d);
 }
 
 static bool

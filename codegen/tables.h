@@ -92,8 +92,8 @@ emitted_instr(const struct emitted_program *p, int64_t step)
 struct shared_values tables_shared(Arena *, const Graph *, const Plan *,
                                    const Plan *reference_plan);
 /* of: NULL, or the graph that shared values are numbered by, if this graph
- * began as a copy of it; the constants that this graph adds are then appended.
- */
+ * began as a copy of it, or is the same stage of one that did; the constants
+ * that this graph adds are then appended. */
 bool tables_program(struct emitted_program *, Arena *, const Graph *,
                     const Plan *, struct shared_values *, const Graph *of,
                     Diag *);

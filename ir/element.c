@@ -136,17 +136,29 @@ element_set_float(DType dt, void *array, int64_t i, double x)
 	element_set_floats(dt, array, i, 1, &x);
 }
 
-bool
-element_same(const Graph *g, const Graph *h, ValId v)
+static bool
+same_contents(const Val *a, const Val *b)
 {
-	const Val *a = &g->val[v], *b = &h->val[v];
-
-	if (v >= g->nval || v >= h->nval || a->kind != b->kind
-	    || a->kind == V_TEMP || a->kind == V_STATE || a->dt != b->dt
-	    || strcmp(a->name, b->name) != 0
+	if (a->kind != b->kind || a->kind == V_TEMP || a->kind == V_STATE
+	    || a->dt != b->dt || strcmp(a->name, b->name) != 0
 	    || !shape_eq(&a->shape, &b->shape))
 		return false;
 	return a->kind != V_CONST
 		|| (a->data && b->data
 		    && !memcmp(a->data, b->data, (size_t)val_data_bytes(a)));
+}
+
+bool
+element_same(const Graph *g, const Graph *h, ValId v)
+{
+	return v < g->nval && v < h->nval
+		&& same_contents(&g->val[v], &h->val[v]);
+}
+
+ValId
+element_counterpart(const Graph *of, const Graph *g, ValId v)
+{
+	ValId same = val_find(of, g->val[v].name);
+
+	return same && same_contents(&of->val[same], &g->val[v]) ? same : 0;
 }

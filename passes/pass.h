@@ -55,6 +55,7 @@ typedef struct Pass {
 	const Graph *training;          /* the graph whose parameters this one
 	                                 * evaluates with, as they lie there;
 	                                 * NULL: this graph trains */
+	const struct pipeline *stages;  /* of training; NULL: none */
 	struct results result;
 	struct planned planned;
 } Pass;

@@ -129,6 +129,12 @@ struct pipeline {
 	int nstage, nmicro;             /* nstage = nrank * nchunk */
 	struct pipeline_stage *stage;   /* [nstage] */
 	const struct stage_cut *cut;    /* [nstage - 1] */
+	const int *of_val;              /* by value of the whole graph: the
+	                                 * stage that computes it; -1: none
+	                                 * alone */
+	int64_t first_tag, ntag;        /* of messages */
+	struct pipeline *evaluation;    /* what evaluates, likewise owned; NULL:
+	                                 * nothing */
 };
 
 #endif

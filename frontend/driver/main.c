@@ -258,8 +258,14 @@ add_stages(struct driver *d, struct codegen_schedules *c)
 	for (int k = 0; k < l->nstage; k++) {
 		const struct pipeline_stage *s = &l->stage[k];
 
-		stage[k] = (struct codegen_stage){ s->graph, s->planned.plan,
-			s->turn, s->nturn };
+		stage[k] = (struct codegen_stage){ .g = s->graph,
+			.plan = s->planned.plan, .turn = s->turn,
+			.nturn = s->nturn };
+		if (l->evaluation) {
+			stage[k].forward = l->evaluation->stage[k].graph;
+			stage[k].forward_plan =
+				l->evaluation->stage[k].planned.plan;
+		}
 	}
 	c->stage = stage;
 	c->nstage = l->nstage;
@@ -280,9 +286,9 @@ generate(struct driver *d, const struct outputs *out)
 		.reference_plan = d->pass.planned.reference_plan,
 	};
 
-	add_stages(d, &s);
 	if (d->pass.result.forward)
 		s.forward_plan = forward_plan(&d->pass, d->graph);
+	add_stages(d, &s);
 	o.out_so = out->so;
 	o.weights = out->weights;
 	o.origin = d->origin;
@@ -290,7 +296,8 @@ generate(struct driver *d, const struct outputs *out)
 	o.emit_dir = c->emit_dir;
 	o.grad_accum = c->opt.grad_accum;
 	o.stop = d->watch.stop;
-	s.forward = d->pass.result.forward;
+	/* that of a pipeline is in its stages */
+	s.forward = s.forward_plan ? d->pass.result.forward : NULL;
 	s.formula = &d->pass.result.loss_formula;
 	o.adapter = adapters(d);
 	o.nadapter = d->pass.result.nadapter;
@@ -370,7 +377,7 @@ compile_model(struct driver *d)
 	d->source = (struct report_source){ c->model, c->nflag, c->flag };
 	cli_warn(c, d->diag);
 	diag_file(d->diag, c->model);
-	c->opt.eval = code && !c->opt.stages;
+	c->opt.eval = code;
 	c->opt.evaluator = c->eval && !c->opt.forward_only;
 	c->opt.account = c->json || cli_dumps(c, "memory");
 	c->opt.compare = cli_dumps(c, "plan");

@@ -84,6 +84,12 @@ check_stages(struct cli *c, FILE *err)
 	int64_t stages = o->pp * (o->chunks ? o->chunks : 1);
 	const char *remedy, *option;
 
+	if (!are_planned(c) && o->pp && o->stage.n) {
+		fprintf(err, "ckc: --stage: expected --pp 2 or more, without "
+		        "--dump=memory and --interleave, which plan no "
+		        "stages\n");
+		return 2;
+	}
 	if (!are_planned(c)) {
 		/* of the account of memory */
 		if (o->chunks && !o->interleave)

@@ -7,6 +7,8 @@
 #include "ir/element.h"
 #include "ir/verify/verify.h"
 #include "passes/evaluation/evaluation.h"
+#include "passes/explore/plan_stages.h"
+#include "passes/pipeline/pipeline.h"
 
 enum { WHY = 300 };
 
@@ -22,7 +24,8 @@ room(const Graph *g, const Graph *forward, const Plan *plan)
 		const Val *v = &forward->val[t->val];
 
 		if (!t->val || !t->resident || t->alias_of >= 0
-		    || element_same(g, forward, t->val))
+		    || (g->stages ? element_counterpart(g, forward, t->val) != 0
+		        : element_same(g, forward, t->val)))
 			continue;
 		if (v->kind != V_CONST)
 			return -1;
@@ -34,18 +37,15 @@ room(const Graph *g, const Graph *forward, const Plan *plan)
 /* Bytes that its arena may have: what a budget leaves beside what is resident,
  * which is as much as training takes or more. */
 static int64_t
-most_room(const Pass *p)
+most_room(const struct planned *training)
 {
-	return p->planned.budget > 0
-		? p->planned.budget - p->planned.plan->sum.resident
-		: INT64_MAX;
+	return training->budget > 0
+		? training->budget - training->plan->sum.resident : INT64_MAX;
 }
 
 static void
-note_room(const Pass *p, int64_t bytes)
+note_room(const Pass *p, const struct plan_summary *s, int64_t bytes)
 {
-	const struct plan_summary *s = &p->planned.plan->sum;
-
 	if (bytes > s->arena && !p->opt->quiet)
 		diag_note(p->diag, "evaluation needs more memory than "
 		          "training: its peak is %" PRId64 " B",
@@ -68,7 +68,6 @@ without_training(const struct options *o)
 	f.save_dtype = DT_NONE;
 	f.explain = NULL;
 	f.nshard = 0;                   /* parameters lie as in training */
-	f.pp = 0;
 	return f;
 }
 
@@ -118,54 +117,101 @@ run(Pass *p, Graph *g, int *drawn)
 
 	*drawn = count_drawn(g);
 	g->props |= P_LOSS;
-	return ok && graph_verify(g, p->diag)
-		&& pass_walk_finish(&w, p, g);
+	if (!ok || !graph_verify(g, p->diag))
+		return false;
+	if (!p->stages)
+		return pass_walk_finish(&w, p, g) && p->planned.plan;
+	plan_stages(&w, p, g);
+	return w.ok;
 }
 
-/* The plan of g, a copy of p->result.forward; NULL: why. */
-static Plan *
-try_plan(Pass *p, const Graph *training, Graph *g,
-         const struct options *o, bool no_overlap, char why[WHY])
+/* Whether plans fit beside what is resident in training; why not.  Bytes of the
+ * arena in *bytes. */
+static bool
+fits_arena(const struct planned *training, const Graph *g,
+           const Graph *forward, const Plan *plan, int64_t *bytes,
+           char why[WHY])
+{
+	*bytes = room(g, forward, plan);
+	if (*bytes < 0)
+		snprintf(why, WHY, "evaluation needs values that training does "
+		         "not compute");
+	else if (*bytes > most_room(training))
+		snprintf(why, WHY, "evaluation needs %" PRId64 " bytes, but "
+		         "the memory budget leaves %" PRId64, *bytes,
+		         most_room(training));
+	return *bytes >= 0 && *bytes <= most_room(training);
+}
+
+/* The same of all stages. */
+static bool
+stages_have_room(const Pass *p, const struct pipeline *forward, char why[WHY])
+{
+	const struct pipeline *l = p->planned.pipeline;
+	bool ok = true;
+
+	for (int k = 0; k < l->nstage && ok; k++) {
+		const struct pipeline_stage *s = &l->stage[k];
+		const struct pipeline_stage *f = &forward->stage[k];
+		int64_t bytes;
+
+		ok = fits_arena(&s->planned, s->graph, f->graph,
+		                f->planned.plan, &bytes, why);
+		if (ok)
+			note_room(p, &s->planned.plan->sum, bytes);
+	}
+	return ok;
+}
+
+static void
+warn_of_random_numbers(const Pass *p, int drawn)
+{
+	if (drawn && !watch_off(p->watch))
+		diag_warn(p->diag, "evaluation draws random numbers in %d "
+		          "op%s, as training does; if the module draws them "
+		          "only in training (Dropout2d, stochastic depth, "
+		          "noise), export it in evaluation mode for ckrun eval "
+		          "and predict", drawn, drawn > 1 ? "s" : "");
+}
+
+/* Plan g, a copy of p->result.forward: the plan, or p's pipeline gets stages
+ * that evaluate; false: why. */
+static bool
+try_plan(Pass *p, const Graph *training, Graph *g, const struct options *o,
+         bool no_overlap, Plan **plan, char why[WHY])
 {
 	/* a time limit is one of the search for training's plan */
 	struct watch watch = { .stop = p->watch ? p->watch->stop : NULL };
+	struct pipeline *l = p->planned.pipeline;
 	Pass trial = { .opt = o, .target = p->target, .keep = p->keep,
-	               .watch = &watch, .training = training,
-	               .no_overlap = no_overlap,
+	               .watch = &watch, .training = training, .stages = l,
+	               .no_overlap = no_overlap, .retired = p->retired,
 	               .result.other_batch = p->result.other_batch };
-	int64_t bytes;
+	int64_t bytes = 0;
 	int drawn = 0;
 	bool ok;
 
 	trial.diag = diag_new("ckc", NULL);
-	ok = run(&trial, g, &drawn) && !diag_errors(trial.diag)
-		&& trial.planned.plan;
+	ok = run(&trial, g, &drawn) && !diag_errors(trial.diag);
+	p->retired = trial.retired;
 	if (!ok)
 		snprintf(why, WHY, "%s", diag_reason(trial.diag));
 	diag_free(trial.diag);
-	if (!ok)
-		return NULL;
-	bytes = room(training, g, trial.planned.plan);
-	if (bytes >= 0 && bytes <= most_room(p)) {
-		note_room(p, bytes);
-		p->result.loss_formula = trial.result.loss_formula;
-		if (drawn && !watch_off(p->watch))
-			diag_warn(p->diag, "evaluation draws random numbers "
-			          "in %d op%s, as training does; if the "
-			          "module draws them only in training "
-			          "(Dropout2d, stochastic depth, noise), "
-			          "export it in evaluation mode for ckrun eval "
-			          "and predict", drawn, drawn > 1 ? "s" : "");
-		return trial.planned.plan;
+	ok = ok && (l ? stages_have_room(p, trial.planned.pipeline, why)
+	            : fits_arena(&p->planned, training, g, trial.planned.plan,
+	                         &bytes, why));
+	if (!ok) {
+		pipeline_free(trial.planned.pipeline);
+		return false;
 	}
-	if (bytes < 0)
-		snprintf(why, WHY, "evaluation needs values that training does "
-		         "not compute");
+	if (l)
+		l->evaluation = trial.planned.pipeline;
 	else
-		snprintf(why, WHY, "evaluation needs %" PRId64 " bytes, but "
-		         "the memory budget leaves %" PRId64, bytes,
-		         most_room(p));
-	return NULL;
+		note_room(p, &p->planned.plan->sum, bytes);
+	p->result.loss_formula = trial.result.loss_formula;
+	warn_of_random_numbers(p, drawn);
+	*plan = trial.planned.plan;
+	return true;
 }
 
 /* What data sets are told by where steps alone say what the loss is. */
@@ -199,7 +245,7 @@ take_rows(Graph *g, const Graph *forward)
 	}
 }
 
-static Plan *
+static void
 no_plan(Pass *p, Graph *g, const struct options *o, const char *why, bool said)
 {
 	total_of_steps(p, o);
@@ -209,54 +255,54 @@ no_plan(Pass *p, Graph *g, const struct options *o, const char *why, bool said)
 	p->result.forward = NULL;
 	if (!said && !p->opt->quiet && !watch_off(p->watch))
 		diag_note(p->diag, "the library cannot evaluate: %s", why);
-	return NULL;
 }
 
-/* The plan of a copy of the graph, which takes the place of p->result.forward
- * then.  Transfers that begin early need memory: without that, if it is too
- * much. */
-static Plan *
+/* Plan a copy of the graph, which takes the place of p->result.forward then.
+ * Transfers that begin early need memory: without that, if it is too much. */
+static bool
 take_plan(Pass *p, const Graph *training, const Graph *of,
-          const struct options *o, char why[WHY])
+          const struct options *o, Plan **plan, char why[WHY])
 {
 	bool sends = training->ranks || training->replicas;
 	Graph *g = graph_clone(of);
-	Plan *plan = try_plan(p, training, g, o, false, why);
+	bool ok = try_plan(p, training, g, o, false, plan, why);
 
-	if (!plan && sends) {
+	if (!ok && sends) {
 		graph_free(g);
 		g = graph_clone(of);
-		plan = try_plan(p, training, g, o, true, why);
+		ok = try_plan(p, training, g, o, true, plan, why);
 	}
-	graph_free(plan ? p->result.forward : g);
-	p->result.forward = plan ? g : p->result.forward;
-	return plan;
+	graph_free(ok ? p->result.forward : g);
+	p->result.forward = ok ? g : p->result.forward;
+	return ok;
 }
 
 Plan *
 forward_plan(Pass *p, Graph *g)
 {
 	struct options o = without_training(p->opt);
+	Plan *plan = NULL;
 	Graph *first;
 	char all[WHY], why[WHY];
-	Plan *plan;
+	bool ok;
 
-	if (!p->opt->evaluator)
-		return no_plan(p, g, &o, p->opt->forward_only
-		               ? "it was compiled with --forward-only"
-		               : "it was compiled with --eval off", true);
-	plan = take_plan(p, g, p->result.forward, &o, all);
-	if (plan)
+	if (!p->opt->evaluator) {
+		no_plan(p, g, &o, p->opt->forward_only
+		        ? "it was compiled with --forward-only"
+		        : "it was compiled with --eval off", true);
+		return NULL;
+	}
+	if (take_plan(p, g, p->result.forward, &o, &plan, all))
 		return plan;
 	first = graph_clone(p->result.forward);
 	FOR_VALS (v, first)
 		v->output = val_id(first, v) == first->loss;
 	o.output.n = 0;
-	plan = take_plan(p, g, first, &o, why);
+	ok = take_plan(p, g, first, &o, &plan, why);
 	graph_free(first);
-	if (!plan)
-		return no_plan(p, g, &o, why, false);
-	if (p->opt->quiet)
+	if (!ok)
+		no_plan(p, g, &o, why, false);
+	if (!ok || p->opt->quiet)
 		return plan;
 	if (p->planned.budget > 0)
 		diag_note(p->diag, "the library evaluates only the loss: the "

@@ -12,7 +12,8 @@
 
 /* The plan of p->result.forward, beside the finished plan of g, in p->keep; if
  * the budget does not permit it, with the loss as the only output.  NULL after
- * a note, why there is none: then g says of its outputs what their rows are. */
+ * a note, why there is none: then g says of its outputs what their rows are.
+ * Of a pipeline it is NULL, and the stages are in its `evaluation`, or none. */
 Plan *forward_plan(Pass *p, Graph *g);
 
 #endif

@@ -385,7 +385,8 @@ stages_cut(const struct stages *s, struct pipeline *l)
 	struct cut c = { .s = s, .l = l, .grad = find_adjoints(s->g, a),
 		.up = arena_array(a, n, sizeof *c.up),
 		.down = arena_array(a, n, sizeof *c.down),
-		.tie = arena_array(a, n, sizeof *c.tie) };
+		.tie = arena_array(a, n, sizeof *c.tie),
+		.ntag = s->first_tag };
 
 	find_last_readers(&c);
 	for (int k = 0; k < s->n - 1; k++)
@@ -393,6 +394,7 @@ stages_cut(const struct stages *s, struct pipeline *l)
 	for (int k = s->n - 1; k > 0; k--)
 		list_link(&c, k, PH_BACKWARD);
 	list_ties(&c);
+	l->ntag = c.ntag - s->first_tag;
 	for (int k = 0; k < s->n; k++)
 		l->stage[k].graph = cut_stage(&c, k);
 	return true;

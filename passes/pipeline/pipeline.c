@@ -10,6 +10,8 @@
 void
 pipeline_free(struct pipeline *l)
 {
+	if (l)
+		pipeline_free(l->evaluation);
 	for (int k = 0; l && k < l->nstage; k++) {
 		graph_free(l->stage[k].planned.reference);
 		graph_free(l->stage[k].graph);
@@ -34,15 +36,31 @@ pipeline_check(const struct pipeline *l, Diag *d)
 	return false;
 }
 
-static struct pipeline *
-new_pipeline(Pass *p)
+/* By value: the stage of the bound node that makes it. */
+static int *
+stages_of_values(const struct stages *s)
 {
+	int *of = arena_array(s->p->keep, s->g->nval, sizeof *of);
+
+	FOR_VALS (v, s->g)
+		of[val_id(s->g, v)] = v->def ? s->of_node[v->def] : -1;
+	return of;
+}
+
+static struct pipeline *
+new_pipeline(const struct stages *s)
+{
+	Pass *p = s->p;
 	struct pipeline *l = arena_alloc(p->keep, sizeof *l);
 
-	l->nrank = (int)p->opt->pp;
-	l->nchunk = p->opt->chunks ? (int)p->opt->chunks : 1;
-	l->nstage = l->nrank * l->nchunk;
-	l->nmicro = (int)p->opt->grad_accum;
+	/* evaluation takes no turns: each stage is on its own */
+	l->nchunk = p->stages || !p->opt->chunks ? 1 : (int)p->opt->chunks;
+	l->nrank = s->n / l->nchunk;
+	l->nstage = s->n;
+	l->nmicro = s->nmicro;
+	l->cut = s->cut;
+	l->first_tag = s->first_tag;
+	l->of_val = stages_of_values(s);
 	l->stage = arena_array(p->keep, (size_t)l->nstage, sizeof *l->stage);
 	turns_schedule(l, p->keep);
 	return l;
@@ -55,13 +73,13 @@ pass_pipeline(Pass *p, Graph *g)
 
 	if (!p->opt->stages)
 		return true;
-	if (!has_places(g))
+	if (!p->stages && !has_places(g))
 		return diag_error(p->diag, "--pp: expected a graph before pass "
 		                  "autodiff, with a loss");
-	p->planned.pipeline = new_pipeline(p);
-	if (!stages_assign(&s, p, g, p->planned.pipeline->nstage))
+	if (!(p->stages ? stages_assign_like(&s, p, g)
+	      : stages_assign(&s, p, g)))
 		return false;
-	p->planned.pipeline->cut = s.cut;
+	p->planned.pipeline = new_pipeline(&s);
 	return stages_cut(&s, p->planned.pipeline)
 		&& pipeline_check(p->planned.pipeline, p->diag);
 }

@@ -197,12 +197,12 @@ find_leaves(struct stages *s)
 	}
 }
 
-bool
-stages_assign(struct stages *s, Pass *p, const Graph *g, int n)
+void
+stages_begin(struct stages *s, Pass *p, const Graph *g)
 {
+	int chunks = p->opt->chunks ? (int)p->opt->chunks : 1;
+	int n = (int)p->opt->pp * chunks;
 	size_t words = ((size_t)n + 63) / 64;
-	int *of_place = arena_array(p->scratch, g->nnode, sizeof *of_place);
-	NodeId backward = 1;
 
 	*s = (struct stages){ .p = p, .g = g, .n = n,
 		.words = (int)words,
@@ -210,9 +210,25 @@ stages_assign(struct stages *s, Pass *p, const Graph *g, int n)
 		                       sizeof *s->of_node),
 		.need = arena_array(p->scratch, g->nnode, words * 8),
 		.has = arena_array(p->scratch, g->nval, words * 8),
-		.cut = arena_array(p->keep, (size_t)n,
-		                   sizeof *s->cut) };
+		.cut = arena_array(p->keep, (size_t)n, sizeof *s->cut),
+		.nmicro = (int)p->opt->grad_accum };
 	find_value_kinds(s);
+}
+
+void
+stages_find_needs(struct stages *s)
+{
+	find_homes(s);
+	find_needs(s, 1, s->g->nnode);
+}
+
+bool
+stages_assign(struct stages *s, Pass *p, const Graph *g)
+{
+	int *of_place = arena_array(p->scratch, g->nnode, sizeof *of_place);
+	NodeId backward = 1;
+
+	stages_begin(s, p, g);
 	if (!places_choose(s, of_place))
 		return false;
 	assign_forward(s, of_place);
@@ -222,8 +238,7 @@ stages_assign(struct stages *s, Pass *p, const Graph *g, int n)
 	place_params(s, of_place);
 	if (!stage_backward(s, of_place))
 		return false;
-	find_homes(s);
-	find_needs(s, 1, g->nnode);
+	stages_find_needs(s);
 	find_leaves(s);
 	return true;
 }

@@ -19,6 +19,8 @@ struct stages {
 	uint64_t *has;                  /* by value that no node writes: the set
 	                                 * of stages that have it */
 	struct stage_cut *cut;          /* [n - 1] */
+	int64_t first_tag;
+	int nmicro;
 };
 
 static inline bool
@@ -47,8 +49,17 @@ stage_kind_of(const struct stages *s, const Node *n)
 	return (enum stage_kind)kind;
 }
 
-/* Share out all nodes to n stages; false after a diagnostic. */
-bool stages_assign(struct stages *, Pass *, const Graph *, int n);
+/* Share out all nodes; false after a diagnostic. */
+bool stages_assign(struct stages *, Pass *, const Graph *);
+
+/* evaluation.c: share out the nodes of a graph that evaluates to the stages of
+ * training, p->stages, that have their parameters. */
+bool stages_assign_like(struct stages *, Pass *, const Graph *);
+
+/* Parts of both: of an empty struct; by value its kind; what outputs and the
+ * operands of all nodes need. */
+void stages_begin(struct stages *, Pass *, const Graph *);
+void stages_find_needs(struct stages *);
 
 /* places.c: by place (Node.place) of bound forward nodes: the stage; others:
  * -1; and s->cut.  Stages take about equally long, unless opt->stage says where

@@ -80,7 +80,7 @@ take_end(struct stages_check *c, int stage, const Node *n)
 {
 	const Graph *g = c->l->stage[stage].graph;
 	enum turn_kind kind = turn_of(g, n);
-	int64_t tag = tag_of(n);
+	int64_t tag = tag_of(n) - c->l->first_tag;
 	struct message_end *end = sends(n) ? c->sent : c->received;
 
 	if (tag < 0 || tag >= c->ntag || end[tag].node) {

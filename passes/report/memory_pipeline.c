@@ -38,34 +38,65 @@ split_saved(const struct memory_report *r)
 	return b;
 }
 
-/* A parameter lies where forward reads it; a tied one lies in two places. */
-static struct bytes
-split_params(const struct memory_report *r, const Graph *g)
+/* A parameter, its states and its gradient.  16-bit gradients of several
+ * micro-batches are summed in float32.  A tied parameter behind the layers has
+ * no sum: it gets that of its other place. */
+static double
+weight_bytes(const Val *v, double states, bool sums, bool tied)
+{
+	double size = (double)v->nbytes, grad = size;
+
+	if (sums)
+		grad = tied ? 0 : dtype_is_half(v->dt) ? 2 * size : size;
+	return size * (1 + states) + grad;
+}
+
+enum reads { BEFORE, INSIDE, BEHIND, NOWHERE };
+
+/* Where node n reads parameters, as seen from the layers.  The product behind
+ * them may stand in backward, in parts that also make its gradient. */
+static enum reads
+reads_of(const struct memory_report *r, const Graph *g, const Node *n)
 {
 	const struct segments *s = &r->seg;
-	int32_t end = s->first + s->period * s->nlayer;
+	int32_t at = s->of_node[node_id(g, n)];
+
+	if (at >= 0)
+		return at < s->first ? BEFORE
+			: at < s->first + s->period * s->nlayer ? INSIDE
+			: BEHIND;
+	return n->op == OP_CLASSIFIER || n->phase == PH_BACKWARD ? BEHIND
+		: NOWHERE;
+}
+
+/* A parameter lies where forward reads it; a tied one lies in two places.  What
+ * layers share lies in each of them; they read theirs in backward, too. */
+static struct bytes
+split_params(const struct memory_report *r, const Graph *g, double states,
+             bool sums, Arena *arena)
+{
 	struct bytes b = { 0, 0, 0 };
+	double *sum[] = { &b.before, &b.layer, &b.after };
+	bool *seen[NOWHERE];
 
+	for (int i = 0; i < NOWHERE; i++)
+		seen[i] = arena_array(arena, g->nval, sizeof *seen[i]);
 	FOR_NODES (n, g) {
-		int32_t at = s->of_node[node_id(g, n)];
+		enum reads at = reads_of(r, g, n);
 
-		if (at < 0 && n->op != OP_CLASSIFIER)
-			continue;
-		for (int i = 0; i < n->nin; i++) {
-			const Val *v = &g->val[val_owner(g, n->in[i])];
-			double size = (double)v->nbytes;
+		for (int i = 0; i < n->nin && at != NOWHERE; i++) {
+			ValId v = val_owner(g, n->in[i]);
 
-			if (!n->in[i] || v->kind != V_PARAM)
+			if (g->val[v].kind != V_PARAM
+			    || (at != INSIDE && seen[at][v])
+			    || (at == BEHIND && seen[INSIDE][v]))
 				continue;
-			if (at < 0 || at >= end)
-				b.after += size;
-			else if (at < s->first)
-				b.before += size;
-			else
-				b.layer += size;
+			seen[at][v] = true;
+			*sum[at] += weight_bytes(&g->val[v], states, sums,
+				at == BEHIND && seen[BEFORE][v]);
 		}
 	}
-	b.layer /= (double)s->nlayer;
+	b.layer /= (double)r->seg.nlayer;
 	return b;
 }
 
@@ -87,9 +118,8 @@ pipeline_report(const Pass *p, const Plan *plan, const struct memory_report *r,
 	struct memory_report *all = p->planned.reference_plan
 		? memory_report_new(p, p->planned.reference_plan, arena) : NULL;
 	struct bytes saved, keep, param;
-	/* gradients have the parameters' size */
-	double copies = sum->param > 0
-		? 2 + (double)sum->optimizer / (double)sum->param : 2;
+	double states = sum->param > 0
+		? (double)sum->optimizer / (double)sum->param : 0;
 
 	if (!l.n || !r->seg.nlayer || !all) {
 		l.n = 0;
@@ -102,7 +132,8 @@ pipeline_report(const Pass *p, const Plan *plan, const struct memory_report *r,
 	l.stage = arena_array(arena, (size_t)l.n, sizeof *l.stage);
 	saved = split_saved(r);
 	keep = split_saved(all);
-	param = split_params(r, p->planned.reference);
+	param = split_params(r, p->planned.reference, states,
+	                     l.microbatches > 1, arena);
 	for (int64_t i = 0; i < l.n; i++) {
 		struct stage_estimate *s = &l.stage[i];
 		double more, ends = i == 0 ? param.before : 0, room;
@@ -116,7 +147,7 @@ pipeline_report(const Pass *p, const Plan *plan, const struct memory_report *r,
 				* fmin((double)l.n, (double)l.microbatches);
 		if (i == l.n - 1)
 			s->saved += saved.after;
-		s->weights = copies * (s->layers * param.layer + ends);
+		s->weights = s->layers * param.layer + ends;
 		more = s->layers * (keep.layer - saved.layer);
 		room = l.memory - s->weights - s->saved;
 		s->keep_all = l.memory <= 0 ? -1 : more <= 0

@@ -359,18 +359,37 @@ message_is_sane(const struct ckr_program *p, const struct ckr_instr *s,
 	return x->dtype == y->dtype && tensor_nelem(x) == tensor_nelem(y);
 }
 
+static uint32_t
+count_messages(const struct ckr_program *p)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < p->ninstr; i++)
+		n += p->instr[i].comm && comm_is_message(p->instr[i].comm);
+	return n;
+}
+
+static bool
+messages_arrive(const struct ckr_program *p, uint32_t tags)
+{
+	for (uint32_t i = 0; i < p->ninstr; i++)
+		if (p->instr[i].comm && comm_is_message(p->instr[i].comm)
+		    && !message_is_sane(p, &p->instr[i], tags))
+			return false;
+	return true;
+}
+
 static bool
 stages_are_sane(const struct ckr_library *lib)
 {
 	const struct ckr_program *p = &lib->program[0];
-	uint32_t messages = 0;
+	uint32_t tags = (count_messages(&p[0]) + count_messages(&p[2])) / 2;
 
 	if (!lib->nstage)
 		return !lib->nturn;
 	if (lib->nstage > CKR_MAX_GROUP || !lib->chunks
 	    || lib->nstage % lib->chunks || lib->nstage == lib->chunks
-	    || !lib->stage
-	    || !lib->turn || p[1].ninstr || p[2].ninstr)
+	    || !lib->stage || !lib->turn || p[1].ninstr)
 		return false;
 	for (uint32_t i = 0; i < lib->nstage; i++)
 		if (!stage_is_sane(&lib->stage[i]))
@@ -378,14 +397,7 @@ stages_are_sane(const struct ckr_library *lib)
 	for (uint32_t i = 0; i < lib->nturn; i++)
 		if (!turn_is_sane(lib, &lib->turn[i]))
 			return false;
-	for (uint32_t i = 0; i < p->ninstr; i++)
-		messages += p->instr[i].comm
-			&& comm_is_message(p->instr[i].comm);
-	for (uint32_t i = 0; i < p->ninstr; i++)
-		if (p->instr[i].comm && comm_is_message(p->instr[i].comm)
-		    && !message_is_sane(p, &p->instr[i], messages / 2))
-			return false;
-	return true;
+	return messages_arrive(&p[0], tags) && messages_arrive(&p[2], tags);
 }
 
 /* ---- all ---- */

@@ -38,15 +38,21 @@ count_tags(const struct ckr_program *p)
 	return n;
 }
 
+/* What evaluates: a program of its own, or training's. */
+static const struct ckr_program *
+evaluation(const struct ckr_library *lib)
+{
+	return &lib->program[lib->program[2].ninstr ? 2 : 0];
+}
+
 /* ---- how many are under way ---- */
 
 /* The instructions of a turn: under[tag] messages before and after.  False: it
  * receives what has not been sent. */
 static bool
-count_turn(struct stage_messages *m, const struct ckr_turn *t, uint32_t *under)
+count_turn(struct stage_messages *m, const struct ckr_program *p,
+           const struct ckr_turn *t, uint32_t *under)
 {
-	const struct ckr_program *p = &m->view.lib->program[0];
-
 	for (uint32_t i = t->first; i < t->end; i++) {
 		const struct ckr_instr *s = &p->instr[i];
 		const struct ckr_tensor *x;
@@ -69,7 +75,7 @@ static ckr_status
 find_room(struct stage_messages *m, struct err *e)
 {
 	const struct ckr_library *lib = m->view.lib;
-	const struct ckr_turn all = { .end = lib->program[0].ninstr };
+	const struct ckr_turn all = { .end = evaluation(lib)->ninstr };
 	uint32_t *under = calloc(m->n + 1, sizeof(*under));
 	bool ok = true;
 
@@ -77,9 +83,10 @@ find_room(struct stage_messages *m, struct err *e)
 		return err_no_memory(e);
 	/* as steps run, and as an evaluation does */
 	for (uint32_t i = 0; i < lib->nturn && ok; i++)
-		ok = count_turn(m, &lib->turn[i], under);
+		ok = count_turn(m, &lib->program[0], &lib->turn[i],
+		                under);
 	memset(under, 0, m->n * sizeof(*under));
-	ok = ok && count_turn(m, &all, under);
+	ok = ok && count_turn(m, evaluation(lib), &all, under);
 	free(under);
 	return ok ? CKR_OK : err_set(e, CKR_EDATA, "%s: a turn receives what "
 	                             "no turn before it has sent; compile the "
@@ -125,10 +132,9 @@ is_ours(const struct stage_messages *m, const struct ckr_instr *s)
 }
 
 static ckr_status
-open_queues(struct stage_messages *m, struct err *e)
+open_queues(struct stage_messages *m, const struct ckr_program *p,
+            struct err *e)
 {
-	const struct ckr_program *p = &m->view.lib->program[0];
-
 	for (uint32_t i = 0; i < p->ninstr; i++) {
 		const struct ckr_instr *s = &p->instr[i];
 		struct queue *q;
@@ -160,12 +166,14 @@ messages_open(struct stage_messages **out, const struct message_view *view,
 		return err_no_memory(e);
 	m->view = *view;
 	m->ranks = view->team ? 1 : view->ranks;
-	m->n = count_tags(&view->lib->program[0]);
+	m->n = count_tags(&view->lib->program[0])
+		+ count_tags(&view->lib->program[2]);
 	m->of = calloc(m->n + 1, sizeof(*m->of));
 	if (!m->of)
 		return err_no_memory(e);
 	CKR_TRY(find_room(m, e));
-	return open_queues(m, e);
+	CKR_TRY(open_queues(m, &view->lib->program[0], e));
+	return open_queues(m, &view->lib->program[2], e);
 }
 
 void

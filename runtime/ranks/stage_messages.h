@@ -21,15 +21,15 @@ struct message_view {
 };
 
 /* Memory for all messages that are under way at once when the turns of
- * program[0] run in the order of their table.  To be closed after a failure
- * too. */
+ * program[0] run in the order of their table, or program[2] runs.  To be closed
+ * after a failure too. */
 ckr_status messages_open(struct stage_messages **, const struct message_view *,
                          struct err *);
 void messages_close(struct stage_messages *);
 /* Bytes of that memory. */
 uint64_t messages_bytes(const struct stage_messages *);
 
-/* What rank `rank` of its stage sends by instruction s of program[0]: room for
+/* What rank `rank` of its stage sends by instruction s of a program: room for
  * it, then the message itself. */
 ckr_status messages_reserve(struct stage_messages *, const struct ckr_instr *s,
                             uint32_t rank, const struct pg_task *, void **room,

@@ -49,7 +49,7 @@ run_forward(struct stepping *c, const struct loaded_program *b, int32_t end,
 		c->outputs = b;
 	if (loss)
 		*loss = loss_read(c, b);
-	return loss && s == CKR_OK ? loss_share(c, loss) : s;
+	return loss && s == CKR_OK ? loss_share(c, b, loss) : s;
 }
 
 /* Run program[2].  A library without one runs program[0] until the loss and all

@@ -197,7 +197,8 @@ void norm_after(struct stepping *, const struct loaded_program *, uint32_t i);
 /* ---- loss.c ---- */
 
 /* In a run of several processes: the number that the last stage has. */
-ckr_status loss_share(struct stepping *, double *);
+ckr_status loss_share(struct stepping *, const struct loaded_program *,
+                      double *);
 /* The loss, NaN if there is none; that of a step from the sum over its
  * micro-batches; store it in the loss tensor. */
 double loss_read(struct stepping *, const struct loaded_program *);

@@ -23,16 +23,16 @@ loss_read(struct stepping *c, const struct loaded_program *b)
 }
 
 ckr_status
-loss_share(struct stepping *c, double *x)
+loss_share(struct stepping *c, const struct loaded_program *b, double *x)
 {
 	const struct world *w = c->world;
 	struct pg_task task = { .op = "the loss of the step",
 		.step = c->progress->step + 1 };
 
-	if (!w->team || w->stages == 1 || w->plan.p->loss < 0)
+	if (!w->team || w->stages == 1 || b->p->loss < 0)
 		return CKR_OK;
 	return pg_broadcast(w->team, world_process_of(w,
-		w->plan.p->tensor[w->plan.p->loss].stage), x, sizeof(*x), &task,
+		b->p->tensor[b->p->loss].stage), x, sizeof(*x), &task,
 		c->err);
 }
 

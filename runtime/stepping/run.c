@@ -219,7 +219,7 @@ stepping_run(struct stepping *c, struct loaded_program *b, double *loss)
 		c->norm.value = NAN;
 	}
 	if (s == CKR_OK || s == CKR_ENAN) {
-		ckr_status shared = loss_share(c, &sum);
+		ckr_status shared = loss_share(c, b, &sum);
 
 		s = shared == CKR_OK ? s : shared;
 	}

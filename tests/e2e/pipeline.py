@@ -62,6 +62,7 @@ INTERLEAVED = [
     ("unet-dynamo", (2, 2), 4, []),
     ("resnet-dynamo-bn", (2, 2), 2, []),
 ]
+PP = ["--pp", 3, "--microbatches", 4]
 
 
 def vary(x, i):
@@ -160,17 +161,62 @@ class Pipelines(ck.Bench):
         a, b = ck.tensors(self.path("f.st")), ck.tensors(save)
         self.check(a == b, f"files: {[k for k in b if a.get(k) != b[k]][:4]} differ")
 
+    def evaluate(self, so, ranks, data, save, processes=False):
+        """What ckrun eval says of a data set, and a file of predictions; None if one fails."""
+        out = []
+        for argv in ["eval", so, "--data", data], ["predict", so, "--data", data, "-o", "o.npy"]:
+            argv += ["--init", save] if save else []
+            argv += ["--name", "logits"] if argv[0] == "predict" else []
+            if processes:
+                done = spread.run(ranks, [self.ckrun_path, *argv], cwd=self.work)
+            else:
+                done = self.ckrun(*argv, "--ranks", ranks)
+            if not self.must(done, f"evaluation: {argv}, {ranks} ranks"):
+                return None
+            out.append(re.findall(r"samples.*", done.stdout))
+        with open(self.path("o.npy"), "rb") as f:
+            return out[0], f.read()
+
     def evaluation(self):
-        flags, data = self.model("chargpt-dyn-o24")
-        got = []
-        for own, ranks in ([], 1), (["--pp", 3, "--microbatches", 4], 3):
-            so = self.path("e.so")
-            self.must(self.ckc(*flags, *own, "-o", so, "--quiet"), f"evaluation: {own}")
-            done = self.ckrun("eval", so, "--ranks", ranks, "--data", data)
-            self.must(done, f"evaluation: {own}")
-            got.append(re.search(r"loss +([0-9.]+)", done.stdout))
-        same = all(got) and got[0][1] == got[1][1]
-        self.check(same, f"evaluation: {[x and x[0] for x in got]}")
+        """Forward turns alone: the numbers of one rank, also between steps, by running statistics,
+        and in processes of their own."""
+        for stem, stages, form in (
+            ("chargpt-dyn-o24", 3, []),
+            ("gpt2-dropout-ts17", 4, []),
+            ("resnet-dynamo-bn", 3, []),
+            ("unet-dynamo", 2, ["--dp", 2]),
+            ("llama-dynamo", 2, ["--tp", 2, "--dtype", "bf16"]),
+        ):
+            flags, data = self.model(stem)
+            valid, got = ["--valid", data, "--valid-every", 2], []
+            for so, own, ranks in (
+                ("one.so", ["--grad-accum", 4], 1),
+                ("pp.so", ["--pp", stages, "--microbatches", 4], stages),
+            ):
+                ranks *= 2 if form else 1
+                done = self.ckc(*flags, *own, *form, "-o", self.path(so))
+                self.must(done, f"evaluation: {stem} {own}")
+                self.check("cannot evaluate" not in done.stderr, f"evaluation: {done.stderr}")
+                done, log, save = self.train(so, data, ranks, *valid)
+                self.must(done, f"evaluation: {stem} {own}: train")
+                rows = [
+                    {k: x for k, x in row.items() if k in ("step", "loss", "valid_loss")}
+                    for row in ck.log_rows(log)
+                ]
+                got.append((rows, self.evaluate(so, ranks, data, save)))
+            same = got[0] == got[1] and got[0][1] and got[0][1][0]
+            self.check(same, f"evaluation: {stem}: {[x[1] and x[1][0] for x in got]}")
+            if stem in ("resnet-dynamo-bn", "llama-dynamo"):
+                apart = self.evaluate("pp.so", ranks, data, save, processes=True)
+                self.check(
+                    apart == got[1][1], f"evaluation: {stem}: processes: {apart and apart[0]}"
+                )
+        flags, data = self.model("resnet-dynamo-bn")
+        so = self.path("no.so")
+        self.must(self.ckc(*flags, *PP, "--eval", "off", "-o", so), "evaluation: --eval off")
+        done = self.ckrun("eval", so, "--ranks", 3, "--data", data)
+        words = "it was compiled with --eval off"
+        self.check(done.returncode == 1 and words in done.stderr, f"evaluation: {done.stderr}")
 
     def processes(self):
         own = ["--pp", 2, "--microbatches", 3, "--tp", 2, "--dp", 2, "--zero", 1]

@@ -66,6 +66,7 @@ class Plans(ck.Bench):
             self.check(params[1] > params[2], f"cuts: at {near}: parameters {params}")
         self.refused("expected another place", *PP, "--stage", cut[0], "--stage", cut[0])
         self.refused("expected 2 --stage, or none, found 1", *PP, "--stage", cut[0])
+        self.refused("which plan no stages", "--pp", 2, "--stage", cut[0], "--dump=memory")
         done, _ = self.plan("--stage", cut[0])
         self.check("without --pp P" in done.stderr, f"cuts: without --pp: {done.stderr}")
         done, _ = self.plan(*PP, "--dump=plan")

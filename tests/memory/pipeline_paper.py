@@ -11,11 +11,11 @@ has three parts of the model on each device, which hold 1 + (p - 1) / (p m) as m
 of 1F1B, which is what is planned here.  Within 1 %, but for plans without --sp: ckc shards the
 dropout masks behind products, of which Megatron has 2 s b h whole on each device and layer; with
 these the numbers agree to the same 1 %.
-outputs: appendix B: what stages send is freed, which is 2 s b h p bytes of the first stage of 530B:
-2.73 GiB.
+outputs: appendix B: what stages send is freed, which is 2 s b h p bytes of the first stage of 530B,
+cut behind layers: 2.73 GiB, within its last digit.
 account: the arithmetic of --dump=memory --pp for all stages of 175B: what stages keep agrees within
-2 %, weights, gradients and states within 2 %.  The arithmetic knows no boundaries of stages: it
-shares out layers, of which a stage is a few nodes more or less.
+0.5 %, and so do weights, sums of gradients and states.  The arithmetic shares out layers; a stage
+of a plan may end inside one, and has its inputs and constants as well.
 """
 
 import json
@@ -34,7 +34,7 @@ PUBLISHED = {
     ("none", True): 41.4,
     ("selective", False): 37.8,
     ("selective", True): 12.4,
-    ("full", True): 5.8,
+    ("full", False): 5.8,
 }
 
 
@@ -57,7 +57,7 @@ class Paper:
             subprocess.run(argv, check=True, stdout=subprocess.DEVNULL)
             self.written.add(model)
         argv = [self.ckc, path, *ASSUMED, *map(str, flags), "--json", out]
-        subprocess.run(argv, check=True, stdout=subprocess.DEVNULL)
+        subprocess.run(argv, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
         with open(out, encoding="utf-8") as f:
             return json.load(f)
 
@@ -70,12 +70,15 @@ class Paper:
             plan = self.plan("175B", "--pp", p, "--microbatches", 64, f"--recompute={mode}", *flags)
             stage = plan["stages"][0]
             got = stage["slots"] * stage["slot_bytes"] / GIB * factor
-            got += 0 if rows else masks
-            self.near(f"175B, {mode}{', rows' * rows}", got, want, 0.01)
+            got += 0 if rows or mode == "full" else masks
+            self.near(f"175B, {mode}{', --sp' * rows}", got, want, 0.01)
 
     def outputs(self):
-        _, hidden, p, _ = SIZES["530B"]
-        plan = self.plan("530B", "--pp", p, "--microbatches", 280, "--recompute=selective")
+        layers, hidden, p, _ = SIZES["530B"]
+        flags = ["--pp", p, "--microbatches", 280, "--recompute=selective"]
+        for k in range(layers // p - 1, layers - 1, layers // p):
+            flags += ["--stage", f"h.{k}.out"]
+        plan = self.plan("530B", *flags)
         stage = plan["stages"][0]
         sent = [s["reads"][0] for s in stage["schedule"] if s["op"] == "send"]
         sent = [stage["tensors"][t] for t in sent]
@@ -92,9 +95,9 @@ class Paper:
         for k, (stage, s) in enumerate(zip(plan, said)):
             kept = stage["slots"] * stage["slot_bytes"] / GIB
             self.near(f"stage {k}, in flight", stage["slots"], s["in_flight"], 0)
-            self.near(f"stage {k}, GiB kept", kept, s["saved_bytes"] / GIB, 0.02)
+            self.near(f"stage {k}, GiB kept", kept, s["saved_bytes"] / GIB, 0.005)
             weights = stage["summary"]["resident_bytes"] / GIB
-            self.near(f"stage {k}, GiB of weights", weights, s["weight_bytes"] / GIB, 0.02)
+            self.near(f"stage {k}, GiB of weights", weights, s["weight_bytes"] / GIB, 0.005)
 
 
 def main():
