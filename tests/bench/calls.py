@@ -4,14 +4,15 @@ besides arithmetic.
 
     calls.py --ckc ckc --gpt gpt [--model gpt2] [--batch 8] [--seq 1024] [--flags "--target cuda
     --dtype bf16"]
-             [--forward N --backward N --bytes N] [--out results/NAME.md]
+             [--forward N --backward N --bytes N --ms N --gib N] [--out results/NAME.md]
 
 The model is samples/gpt's of that size without dropout, planned with everything kept.  A call is a
 step of the schedule that is no view and belongs to a layer, whose number stands in the names of the
 ONNX nodes that it carries out; first and last layers have other ends, so a layer is one from the
 middle.  Bytes are those of the operands that a call reads and writes, each once, over tokens and
-the width C; products and attention, whose time is arithmetic, are left out.  With limits: status 1
-beyond one.  The standard library is enough.
+the width C; products and attention, whose time is arithmetic, are left out.  --ms and --gib
+are the time and the peak of the planned step.  With limits: status 1 beyond one.  The standard
+library is enough.
 """
 
 import argparse
@@ -114,7 +115,7 @@ def main():
     p.add_argument("--batch", type=int, default=8)
     p.add_argument("--seq", type=int, default=1024)
     p.add_argument("--flags", default="--target cuda --dtype bf16")
-    for name in ("forward", "backward", "bytes"):
+    for name in ("forward", "backward", "bytes", "ms", "gib"):
         p.add_argument("--" + name, type=float)
     p.add_argument("--out")
     o = p.parse_args()
@@ -132,13 +133,15 @@ def main():
         for phase in ("forward", "backward")
     }
     found["bytes"] = sum(size for (_, op), (_, size) in rows.items() if op not in ARITHMETIC) / per
+    found["ms"] = plan["summary"]["step_seconds"] * 1e3
+    found["gib"] = plan["summary"]["peak_bytes"] / 2**30
     lines = [
         f'`calls.py --model {o.model} --batch {o.batch} --seq {o.seq} --flags "{o.flags}"`: layer {layer} of {len(layers)}, C {width}.',
         "",
         *table(rows, per),
         "",
         f"{found['forward']} calls forward, {found['backward']} backward; {found['bytes']:.1f} C bytes per token outside of "
-        f"products and attention.",
+        f"products and attention.  Planned: {found['ms']:.1f} ms, {found['gib']:.1f} GiB.",
     ]
     print("\n".join(lines))
     if o.out:

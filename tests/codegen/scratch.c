@@ -9,6 +9,7 @@
 
 #include "codegen/cpu/conv_tile.h"
 #include "codegen/cpu/cpu.h"
+#include "codegen/cuda/cuda.h"
 #include "ir/text/text.h"
 
 /* Bytes for so many threads of the last classifier or convolution of this
@@ -66,6 +67,27 @@ test_classifier_size(void **state)
 	                       "\tinput %t: i64[1024]\n"
 	                       "\t%l, %dx, %dw = classifier %x, %w, %t\n", 1)
 	            <= 50257 * (128 * 4 + 1024 * 2) + 3 * 384 * 384 * 4);
+}
+
+/* On a GPU rows of a chunk are an extent that tensor cores compute in tiles. */
+static void
+test_cuda_chunks(void **state)
+{
+	static const int64_t rows[] = { 30000, 32768, 65536, 1 << 20 };
+
+	(void)state;
+	assert_int_equal(cuda_classifier_rows(32768, 50257, true), 2560);
+	assert_int_equal(cuda_classifier_rows(100, 50257, true), 100);
+	for (int i = 0; i < 4; i++) {
+		int64_t half = cuda_classifier_rows(rows[i], 50257, true);
+		int64_t f32 = cuda_classifier_rows(rows[i], 32000, false);
+
+		assert_int_equal(half % 128, 0);
+		assert_int_equal(f32 % 128, 0);
+		/* 256 MiB, and a sixteenth */
+		assert_in_range(half * 50257 * 2, 1, 272 << 20);
+		assert_in_range(f32 * 32000 * 4, 1, 272 << 20);
+	}
 }
 
 /* Products of bf16 by the processor's units: sums of all threads take less than
@@ -143,6 +165,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_classifier_gradients),
 		cmocka_unit_test(test_classifier_size),
+		cmocka_unit_test(test_cuda_chunks),
 		cmocka_unit_test(test_conv_sums),
 		cmocka_unit_test(test_library_scratch),
 	};

@@ -9,13 +9,42 @@ model's width.  An untied weight has rows of the vocabulary, which only the user
 """
 
 import os
+import re
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "e2e"))
 import ck
 
-SHAPE = "--layers 2 --hidden 64 --heads 2 --seq 64 --batch 4 --vocab 1031 --weights".split()
+WIDTH = 64
+SHAPE = f"--layers 2 --hidden {WIDTH} --heads 2 --seq 64 --batch 4 --vocab 1031 --weights".split()
+
+
+def log_of(bench):
+    with open(bench.path("launches"), encoding="utf-8") as f:
+        return f.read()
+
+
+def refused(bench, data, flags):
+    """Epilogues that the library has no algorithm for are named, once each.  Sums of columns have
+    blocks for 8 columns each."""
+    so = bench.path("gpt.so")
+    bench.must(bench.ckc("gpt.onnx", "-o", so, *flags), "ckc gpt")
+    for env, n in ({}, 0), ({"CKR_FAKE_NO_EPILOGUE": "1"}, 1):
+        launches = {"CKR_EMULATE_LAUNCHES": bench.path("launches")}
+        done = bench.ckrun(so, *data[:-1], 3, env={**env, **launches})
+        bench.must(done, f"{env}")
+        columns = [int(x) for x in re.findall(r"ckr_columns_kernel\S*\t(\d+)", log_of(bench))]
+        bench.check(
+            columns and min(columns) >= WIDTH // 8,
+            f"sums of columns have {columns} blocks, expected one for each 8 of at least {WIDTH}",
+        )
+        for name in "bgrada", "dgelu-bgrad":
+            text = f"without epilogue {name}"
+            bench.check(
+                len(re.findall(text + r"\b(?!-)", done.stdout)) == n,
+                f"{env}: expected '{text}' {n} times in: {done.stdout}",
+            )
 
 
 def main():
@@ -37,6 +66,7 @@ def main():
                 done.returncode == 0 if ok else "no algorithm" in done.stderr,
                 f"{name}, {dtype}: {done.returncode} {done.stderr[-300:]}",
             )
+    refused(bench, data, flags)
     bench.finish()
 
 

@@ -2,12 +2,14 @@
 """Is every barrier of a kernel needed, and would its absence be seen?  By hand.
 
     barriers.py [--only REGEX] [--jobs N] [--table FILE] BUILD
+    barriers.py --check
 
 Each __syncthreads, __syncwarp and wait for copies in codegen/cuda/kernels is removed in turn, and
 kernels run on the emulated GPU (codegen_kernels --cuda).  The table says what notices: a race,
 other bits or values, or nothing, with the reason that FILE gives.  --only: barriers whose file,
 function and number match REGEX; the table keeps its rows of others.  Exit status 0 when something
-notices all of those without a reason.
+notices all of those without a reason.  --check runs nothing: barriers.md has a row for each
+barrier, and no other, with what notices or the reason.
 """
 
 import argparse
@@ -120,21 +122,35 @@ def old_rows(path):
         with open(path, encoding="utf-8") as f:
             for line in f:
                 cells = [c.strip() for c in line.strip().strip("|").split(" | ")]
-                if len(cells) == 5:
+                if len(cells) == 5 and cells[0] != "file":
                     rows[" | ".join(cells[:3])] = cells[3], cells[4]
     return rows
 
 
+def check_table(every):
+    rows, names = old_rows(TABLE), [b.columns() for b in every]
+    bad = [f"no row of {x}" for x in names if x not in rows]
+    bad += [f"a row of {x}, which is no barrier" for x in rows if x not in names]
+    bad += [f"nothing notices {x}, and no reason" for x, (_, what) in rows.items() if not what]
+    print("\n".join(bad) or f"{len(names)} barriers")
+    return bool(bad)
+
+
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("build")
+    parser.add_argument("build", nargs="?")
+    parser.add_argument("--check", action="store_true")
     parser.add_argument("--only", default="")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--table")
     args = parser.parse_args()
+    every = [b for p in sorted(glob.glob(os.path.join(KERNELS, "*.cuh"))) for b in barriers_of(p)]
+    if args.check:
+        return check_table(every)
+    if not args.build:
+        parser.error("no build folder")
     old = old_rows(args.table or TABLE)
     files = {g: files_of(args.build, g) for g in GROUPS}
-    every = [b for p in sorted(glob.glob(os.path.join(KERNELS, "*.cuh"))) for b in barriers_of(p)]
     bad, rows = 0, []
     with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
         runs = {

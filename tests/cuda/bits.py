@@ -7,7 +7,8 @@ The gradients of a sum over what is computed element by element are computed so,
 updates, random rounding included.  Checkpoints are written beside training on the GPU.  States and
 values in host memory (--offload) have the same bits, whenever a driver copies them
 (CKR_FAKE_GPU_LATE).  A profile has the rate of copies to host memory, whose measurement changes no
-bits.
+bits.  A NaN of 16 bits is 0x7fff, whatever the NaN that was rounded: instructions of GPUs give that
+(PTX ISA, cvt: "canonical NaN").
 """
 
 import json
@@ -48,6 +49,12 @@ SETTINGS = (
     ["--dtype", "f16", "--optimizer", "sgd"],
 )
 
+# NaNs, quiet and not, whose upper 16 bits are those of an infinity, too.
+NANS = 0x7F800001, 0xFF800001, 0x7FC12345, 0xFFFFFFFF, 0x7F80FFFF, 0x7FBFFFFF
+ROUNDED = (
+    ["--dtype", "bf16", "--master-weights", "off", "--state-dtype", "bf16"],
+    ["--dtype", "f16", "--master-weights", "off", "--optimizer", "sgdm"],
+)
 
 STATE = "--offload", "state"
 VALUES = "--offload", "auto", "--offload-values", "*"
@@ -97,6 +104,28 @@ def check_rate(bench, cuda):
     compiled(bench, model, "gpu", *cuda, "--offload", "state", "--device", profile)
 
 
+def check_nans(bench, cuda):
+    model, inputs = model_of(bench, SMALL)
+    x = np.load(inputs)
+    x.view(np.uint32)[:, 0] = np.resize(NANS, len(x))  # whatever the order of samples
+    np.save(inputs, x)
+    for flags in ROUNDED:
+        files = [
+            trained(bench, compiled(bench, model, to, *flags, *more), inputs, "--on-nan", "go")
+            for to, more in (("cpu", []), ("gpu", cuda))
+        ]
+        bench.check(all(files[0]) and files[0] == files[1], f"{flags}, NaNs: other than the CPU's")
+        for name, (kind, _, raw) in ck.tensors(bench.path("saved.1")).items():
+            if kind not in ("BF16", "F16"):
+                continue
+            bits = np.frombuffer(raw, np.uint16)
+            nan = bits[(bits & 0x7FFF) > (0x7F80 if kind == "BF16" else 0x7C00)]
+            bench.check(
+                len(nan) == SMALL[0] and set(nan) == {0x7FFF},
+                f"{flags}: NaNs of '{name}' are {sorted(set(nan))}, of {len(nan)}",
+            )
+
+
 def main():
     nvcc = sys.argv.pop()
     bench = ck.Bench()
@@ -119,6 +148,7 @@ def main():
                 gpu = trained(bench, so, inputs, "--save-async", env=env)
                 bench.check(all(cpu) and cpu == gpu, f"{flags} {what}, late {late}: other bits")
     check_rate(bench, cuda)
+    check_nans(bench, cuda)
     bench.finish()
 
 

@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
 """A GPU that is not there, does not fit or fails: one clear message, exit status 1, nothing left.
 
-    faults.py CKC CKRUN NVCC FOLDER
+    faults.py CKC CKRUN NVCC FOLDER FOLDERS
 
-NVCC compiles kernels for the host, FOLDER holds the stand-ins for NVIDIA's libraries.
+NVCC compiles kernels for the host, FOLDER holds the stand-ins for NVIDIA's libraries, FOLDERS is
+folders.c.
 """
 
 import os
 import re
+import shutil
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -58,9 +60,36 @@ def doctor(bench, folder):
             bench.check(word in done.stdout, f"doctor, {env}: no '{word}' in: {done.stdout}")
 
 
+def installed(bench, folder, program):
+    """Libraries in toolkits and Python packages, which no loader knows."""
+    name, packages = "libfound.so.1", "lib/python3.11/site-packages/nvidia/cudnn/lib"
+    for variable, below in (
+        ("CUDA_HOME", "lib64"),
+        ("CUDA_PATH", "lib64"),
+        ("CONDA_PREFIX", "lib"),
+        ("VIRTUAL_ENV", packages),
+        ("HOME", ".local/" + packages),
+        ("PATH", packages),
+    ):
+        root, value = bench.path("at-" + variable), bench.path("at-" + variable)
+        os.makedirs(os.path.join(root, below))
+        shutil.copy(os.path.join(folder, "libcudnn.so.9"), os.path.join(root, below, name))
+        if variable == "PATH":  # of the program python3
+            value = os.path.join(root, "bin")
+            os.mkdir(value)
+            os.symlink(sys.executable, os.path.join(value, "python3"))
+            value += ":" + os.environ["PATH"]
+        env = "env", "-u", "CKR_GPU_LIBRARIES"
+        found = bench.run([*env, program, name], env={variable: value}).stdout.strip()
+        want = os.path.join(root, below, name)
+        bench.check(found == want, f"{variable}: found '{found}', expected {want}")
+    done = bench.run([*env, program, name])
+    bench.check(done.returncode == 1, f"a library that is nowhere: {done.stdout}")
+
+
 def main():
-    nvcc, folder = os.path.abspath(sys.argv[3]), os.path.abspath(sys.argv[4])
-    del sys.argv[3:5]
+    nvcc, folder, folders = (os.path.abspath(x) for x in sys.argv[3:6])
+    del sys.argv[3:6]
     bench = ck.Bench()
     there = {"LD_LIBRARY_PATH": folder}
     gpu = ["--target", "cuda", "--nvcc", nvcc]
@@ -73,6 +102,7 @@ def main():
         f.write(TEXT)
 
     doctor(bench, folder)
+    installed(bench, folder, folders)
 
     def write(x, labels):
         optimizers.write_tensors(inputs, {"x": np.array(x), "labels": np.array(labels)})
@@ -111,6 +141,8 @@ def main():
 
     write([1, 2, 3, 9], [0, 1, 2, 3])
     bench.must(run(), "a GPU that is well")
+    told = run(CKR_LOG="1").stderr
+    bench.check(f"ckr: {folder}/libcublasLt.so.13\n" in told, f"libraries of a run: {told}")
     os.unlink(bench.path("end"))
     refused(
         "no driver",
@@ -166,7 +198,7 @@ def main():
         refused(
             f"launch {launch} that fails",
             ["kernel launch failed", "too many resources"],
-            run(CKR_EMULATE_FAIL=str(launch)),
+            run(CKR_EMULATE_FAIL=str(launch), CKR_GRAPHS="0"),
         )
     write([1, 2, 10, 11], [0, 1, 2, 3])
     refused("an index out of range", ["index out of range: 10", "step 1"], run())

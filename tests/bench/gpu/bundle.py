@@ -50,14 +50,9 @@ def options():
 
 
 def copy_programs(w):
-    """Programs without symbols, and the libraries that the loader would look for."""
-    os.makedirs(w.path("lib"))
+    """Programs without symbols."""
     for name in PROGRAMS:
         w.must("strip", "-o", w.path(name), w.tool(name))
-        for line in w.must("ldd", w.tool(name)).stdout.splitlines():
-            found = re.search(r"=> (/\S+)", line)
-            if found and not SYSTEM.search(found[1]):
-                shutil.copy(found[1], w.path("lib"))
     if w.o.emulated:
         shutil.copytree(os.path.join(w.build, "gpu"), w.path("gpu"))
 
@@ -72,6 +67,17 @@ def make_weights(w, gpt, others):
     for name in rule["models"]:
         os.unlink(w.path(name + ".safetensors"))
     w.make_weights()
+
+
+def copy_libraries(w):
+    """What the loader would look for, beside the programs."""
+    os.makedirs(w.path("lib"))
+    for file in [*PROGRAMS, *glob.glob(w.path("*.so"))]:
+        for line in w.must("ldd", w.path(file)).stdout.splitlines():
+            found = re.search(r"=> (/\S+)", line)
+            if found and not SYSTEM.search(found[1]):
+                if not os.path.exists(w.path(os.path.join("lib", os.path.basename(found[1])))):
+                    shutil.copy(found[1], w.path("lib"))
 
 
 def compile_models(w):
@@ -119,6 +125,7 @@ def main():
         w = Work(o)
         copy_programs(w)
         compile_models(w)
+        copy_libraries(w)
         facts = {
             "toolkit": toolkit(w),
             "losses": {c.name: part_losses.expected(w, c) for c in cases(w)},

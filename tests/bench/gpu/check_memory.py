@@ -1,6 +1,5 @@
 """Memory as others see it: NVIDIA's sanitizer, and what the driver says is used."""
 
-import os
 import re
 import shutil
 import subprocess
@@ -40,7 +39,6 @@ def sanitized(w, gpt, tool):
         2,
         "--quiet",
         CKR_GRAPHS="0",
-        **w.libraries(),
     )
     found = SUMMARY.search(done.stdout + done.stderr)
     if done.returncode or not found or int(found[1]):
@@ -67,7 +65,6 @@ def as_the_driver_says(w, gpt, numbers):
     child = subprocess.Popen(
         [w.tool("ckrun"), so, *w.feed(gpt), "--steps", "1000000", "--log", w.path("driver.log")],
         cwd=w.models,
-        env={**os.environ, **w.libraries()},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,

@@ -125,6 +125,9 @@ def peer(w, gpt, flags, numbers, pace=None):
         TORCHINDUCTOR_CACHE_DIR=w.path("inductor"),
     )
     said = json.loads(done.stdout.splitlines()[-1])
+    if "out_of_memory" in said:
+        numbers.update(said)
+        return f"PyTorch has too little memory: {said['out_of_memory']}"
     numbers.update(
         judge(gpt, said["step_seconds"]),
         **{k: said[k] for k in ("peak_bytes", "reserved_bytes", "torch", "cudnn")},
@@ -139,11 +142,10 @@ def beside(found, gpt, numbers):
     us = [
         n["step_seconds"] for name, n in found.items() if name.startswith(f"{gpt.name}: ckc") and n
     ]
-    them = {
-        name: n["step_seconds"]
-        for name, n in found.items()
-        if name.startswith(f"{gpt.name}: PyTorch") and n
-    }
+    peers = {k: n for k, n in found.items() if k.startswith(f"{gpt.name}: PyTorch")}
+    them = {k: n["step_seconds"] for k, n in peers.items() if "step_seconds" in n}
+    if us and not them and any("out_of_memory" in n for n in peers.values()):
+        return "PyTorch has too little memory in each of its settings"
     if not us or not them:
         raise Skipped("one of the sides was not timed")
     best = min(them, key=them.get)

@@ -8,7 +8,7 @@
 What ckc trains: GPT-2 with tied embeddings and dropout off, bf16 by autocast over float32
 parameters, AdamW (fused), compiled.  --pad takes the vocabulary to the next multiple of 64.  FILE
 holds u16 tokens.  Prints one JSON object: seconds per step of each block, timed by events; peak
-bytes; versions; losses.
+bytes; versions; losses; or {"out_of_memory": why}.
 """
 
 import argparse
@@ -139,4 +139,7 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except torch.cuda.OutOfMemoryError as e:
+        print(json.dumps({"out_of_memory": str(e).split(". GPU")[0]}))

@@ -63,17 +63,8 @@ class Work:
     def tool(self, name):
         return os.path.join(self.build, name)
 
-    def libraries(self):
-        """Environment of our programs: libraries that a bundle brings.  Others, such as NVIDIA's
-        tools and PyTorch, keep those of the machine."""
-        if not self.o.bundle:
-            return {}
-        places = self.path("lib"), os.environ.get("LD_LIBRARY_PATH")
-        return {"LD_LIBRARY_PATH": ":".join(x for x in places if x)}
-
     def call(self, *argv, timeout=200, **env):
         """stdout, stderr and status; Wrong if it does not end in time or cannot be started."""
-        own = self.libraries() if os.path.dirname(str(argv[0])) == self.build else {}
         try:
             return subprocess.run(
                 [str(a) for a in argv],
@@ -83,7 +74,7 @@ class Work:
                 text=True,
                 errors="replace",
                 timeout=timeout,
-                env={**os.environ, **own, **env},
+                env={**os.environ, **env},
                 cwd=self.models,
             )
         except subprocess.TimeoutExpired:
