@@ -318,6 +318,7 @@ class Pipelines(ck.Bench):
         near = 1e-6 if FLAGS else 0
         self.one("chargpt-dyn-o24", 3, 4, "", near=near)
         self.one("llama-dynamo", 2, 4, ", ranks and replicas", "--tp", 2, "--dp", 2, near=near)
+        self.one("llama-dynamo", (2, 2), 4, "", near=near)
 
 
 def main():
