@@ -247,6 +247,7 @@ class Pipelines(ck.Bench):
             (["--microbatches", 7], "--microbatches 8 or --microbatches 6"),
             (["--microbatches", 1], "--microbatches 2\n"),
             (["--schedule", "interleaved=1"], "1f1b or interleaved=V"),
+            (["--schedule", "zb-h1"], "1f1b or interleaved=V"),
             (["--schedule", "interleaved=1000"], "expected at most 1024 stages"),
             (["--schedule", "interleaved=500"], "can be cut into at most"),
         ):
