@@ -289,8 +289,8 @@ static const struct option_spec table[] = {
 	{ "schedule", "1f1b|interleaved=V", G_LOOK, set_schedule,
 	  FIELD(opt.chunks), C,
 	  "with --pp: order of forward and backward turns of micro-batches; "
-	  "interleaved=V: each rank has V stages, which are idle for one V-th "
-	  "of the time, for more memory and V times the messages (default: "
+	  "interleaved=V: each rank has V stages and is idle for one V-th of "
+	  "the time, but needs more memory and V times the messages (default: "
 	  "1f1b)" },
 	{ "interleave", "M", G_LOOK, set_whole, FIELD(opt.interleave), C,
 	  "with --pp and --dump=memory: model chunks per stage (default: 1)",

@@ -293,6 +293,7 @@ class Pipelines(ck.Bench):
             (["--microbatches", 7], "--microbatches 8 or --microbatches 6"),
             (["--microbatches", 1], "--microbatches 2\n"),
             (["--schedule", "interleaved=1"], "1f1b or interleaved=V"),
+            (["--schedule", "zb-h1"], "1f1b or interleaved=V"),
             (["--schedule", "interleaved=1000"], "expected at most 1024 stages"),
             (["--schedule", "interleaved=500"], "can be cut into at most"),
         ):
@@ -364,6 +365,7 @@ class Pipelines(ck.Bench):
         near = 1e-6 if FLAGS else 0
         self.one("chargpt-dyn-o24", 3, 4, "", near=near)
         self.one("llama-dynamo", 2, 4, ", ranks and replicas", "--tp", 2, "--dp", 2, near=near)
+        self.one("llama-dynamo", (2, 2), 4, "", near=near)
 
 
 def main():
