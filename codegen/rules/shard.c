@@ -7,9 +7,9 @@
 bool
 emit_comm(struct emit *e, const Node *n)
 {
-	DType dt = emit_in(e, n, 0)->dt;
 	bool adds = n->op == OP_ALL_REDUCE || n->op == OP_REDUCE_SCATTER
 		|| n->op == OP_SUM_ROWS;
+	DType dt = adds ? emit_in(e, n, 0)->dt : DT_NONE;
 
 	return !adds || dtype_info[dt].cls == 'f' || dt == DT_I64
 		|| dt == DT_I32 || emit_unsupported(e, n, dt);
