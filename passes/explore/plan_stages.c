@@ -17,8 +17,9 @@
 
 /* With that many stages, one may take the plan of an equal one that has at most
  * so many times its slots: it needs no more memory.  The slowest stage decides
- * on the step's time, and is one with many slots. */
-enum { MANY_STAGES = 16 };
+ * on the step's time, and is one with many slots.  A message names the cuts of
+ * LISTED stages. */
+enum { MANY_STAGES = 16, LISTED = 8 };
 #define LIKE_SLOTS 1.15
 
 static uint64_t
@@ -100,22 +101,38 @@ refused_bytes(const struct pass_walk *w, Pass *p, Graph *g)
 	return t.planned.refused ? t.planned.minimum_peak : 0;
 }
 
-/* Options that cut stage k shorter; NULL: it cannot be. */
-static const char *
-shorter_stage(const Pass *p, const struct pipeline *l, int k)
+/* Where stage k may end earlier or begin later; false: nowhere. */
+static bool
+find_shorter(const struct pipeline *l, int k, int *moved, const char **to)
 {
 	bool last = k == l->nstage - 1;
-	int moved = last ? k - 1 : k;
-	const char *to = last ? l->cut[moved].later : l->cut[moved].earlier;
-	const char *line = "";
 
-	if (!to || (moved > 0 && !strcmp(to, l->cut[moved - 1].after)))
-		return NULL;
+	*moved = last ? k - 1 : k;
+	*to = last ? l->cut[*moved].later : l->cut[*moved].earlier;
+	return *to && !(*moved > 0
+	                && !strcmp(*to, l->cut[*moved - 1].after));
+}
+
+/* All options, unless they are too many for a line. */
+static void
+suggest_cuts(Pass *p, const struct pipeline *l, int k)
+{
+	const char *to, *line = "";
+	int moved;
+
+	if (!find_shorter(l, k, &moved, &to))
+		return;
 	for (int i = 0; i < l->nstage - 1; i++)
 		line = arena_printf(p->keep, "%s%s--stage '%s'", line,
 		                    i ? " " : "",
 		                    i == moved ? to : l->cut[i].after);
-	return line;
+	if (l->nstage > LISTED)
+		diag_more(p->diag, "  fewer nodes on stage %d: a --stage for "
+		          "each place of --dump=plan, but '%s' for '%s'", k,
+		          to, l->cut[moved].after);
+	else
+		diag_more(p->diag, "  fewer nodes on stage %d; try: %s", k,
+		          line);
 }
 
 /* Of parameters, and what is kept of each. */
@@ -137,12 +154,9 @@ static void
 explain_refusal(const struct pass_walk *w, Pass *p, struct pipeline *l, int k,
                 int64_t least)
 {
-	const char *line = shorter_stage(p, l, k);
 	int64_t half = parameter_bytes(l->stage[k].graph) / 2, most = least;
 
-	if (line)
-		diag_more(p->diag, "  fewer nodes on stage %d; try: %s", k,
-		          line);
+	suggest_cuts(p, l, k);
 	if (2 * l->nstage <= GROUP_MAX)
 		diag_more(p->diag, "  about %" PRId64 " B less: half as many "
 		          "parameters on a stage; try: --pp %d", half,

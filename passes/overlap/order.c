@@ -67,6 +67,20 @@ can_move(struct early_move *e, NodeId id)
 	return true;
 }
 
+/* The last gradient that a stage sends to others in its update; 0: none.  What
+ * waits for all stages comes behind it, or they would wait for each other. */
+static NodeId
+last_sent(const Graph *g)
+{
+	NodeId last = 0;
+
+	FOR_NODES (n, g)
+		if (has_flag(n, F_STAGES) && n->nin > 0
+		    && n->phase == PH_UPDATE)
+			last = node_id(g, n);
+	return last;
+}
+
 /* Nodes of phase update that move, behind the node that makes their last
  * operand; among those of one place the order stays. */
 static void
@@ -78,6 +92,7 @@ move_early(Graph *g, const bool *chosen, Arena *a)
 	NodeId *next = arena_array(a, g->nnode, sizeof *next);
 	NodeId *last = arena_array(a, g->nnode, sizeof *last);
 	NodeId *order = arena_array(a, g->nnode, sizeof *order);
+	NodeId sent = last_sent(g);
 	uint32_t n = 0;
 
 	FOR_NODES (s, g)
@@ -91,6 +106,8 @@ move_early(Graph *g, const bool *chosen, Arena *a)
 		for (int i = 0; e.wanted[id] && i < s->nin; i++)
 			if (def_of(&e, s->in[i]) > to)
 				to = def_of(&e, s->in[i]);
+		if (to && to < sent && id > sent)
+			to = sent;
 		e.to[id] = to;
 		e.wanted[id] &= to > 0;
 		if (!e.wanted[id])

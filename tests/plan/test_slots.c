@@ -36,7 +36,8 @@ try_set(struct problem *p, uint32_t set)
 {
 	memset(p->drop, 0, (size_t)p->r->nstore + 1);
 	for (int32_t i = 0; i < p->ncand; i++)
-		p->drop[p->cand[i]] = set >> i & 1;
+		p->drop[p->cand[i]] = (set >> i & 1)
+			&& p->constraint[p->cand[i]] != 'k';
 	return schedule_set(p->w, p->drop);
 }
 
@@ -157,6 +158,8 @@ bounds_hold(void **state)
 			close_problem(&p);
 			continue;
 		}
+		for (int32_t i = 0; i < p.ncand && k % 2; i += 3)
+			p.constraint[p.cand[i]] = 'k';
 		check_cuts_and_curve(&p);
 		top = try_set(&p, 0).live;
 		least = top;
