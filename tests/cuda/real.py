@@ -3,19 +3,20 @@
 and vector loads used, loops of attention within their limits, and ckc's estimate of a step near
 that of its machine code (tests/bench/gpu/kernels.py).
 
-    real.py [--all] [--table FILE] CKC CKRUN GPT [NVCC [MODEL.onnx...]]
+    real.py [--all] [--only REGEX] [--table FILE] CKC CKRUN GPT [NVCC [MODEL.onnx...]]
 
-Each model is compiled for one GPU and type of floats, with --all for all of them; --table adds the
-rows of tests/bench/results/kernels.md to FILE, as they come.  MODEL.onnx has an output `loss`, or
-flags beside it as tests/models has.  Skipped (status
-77) where there is no nvcc; the script toolkit beside this file gets one, NVCC.  Without a
-disassembler (cuobjdump on the path, beside nvcc, or CUOBJDUMP) only ptxas is asked.  Nothing runs:
-that takes a GPU.
+Each model is compiled for one GPU and type of floats, with --all for all of them; --only takes
+those whose "MODEL FLOATS GPU" matches; --table adds the rows of tests/bench/results/kernels.md to
+FILE, as they come.  MODEL.onnx has an output `loss`, or flags beside it as tests/models has.
+Skipped (status 77) where there is no nvcc; the script toolkit beside this file gets one, NVCC, and
+a disassembler, which an nvcc of the machine uses, too.  Without one (CUOBJDUMP, cuobjdump on the
+path or beside nvcc) only ptxas is asked.  Nothing runs: that takes a GPU.
 """
 
 import argparse
 import json
 import os
+import re
 import shutil
 import sys
 import tempfile
@@ -113,6 +114,7 @@ def check_estimate(bench, ckc, compiler, gpt):
 def main():
     p = argparse.ArgumentParser(add_help=False)
     p.add_argument("--all", action="store_true")
+    p.add_argument("--only", default="")
     p.add_argument("--table")
     o, argv = p.parse_known_args(sys.argv)
     ckc, gpt = (os.path.abspath(x) for x in (argv[1], argv[3]))
@@ -120,6 +122,9 @@ def main():
     if not compiler:
         print("no nvcc: what is emitted was not compiled for a GPU; tests/cuda/toolkit gets one")
         sys.exit(77)
+    tool = os.path.join(os.path.dirname(argv[4]), "cuobjdump") if len(argv) > 4 else ""
+    if not sass.disassembler(compiler) and os.access(tool, os.X_OK):
+        os.environ["CUOBJDUMP"] = tool
     sys.argv = argv[:3]
     bench = ck.Bench()
     cases = CASES + [(x, d, "sm_90a") for x in argv[5:] for d in ("bf16",)]
@@ -127,11 +132,13 @@ def main():
         names = dict.fromkeys(name for name, _, _ in cases)
         cases = [(name, d, a) for name in names for d in DTYPES for a in ARCHS]
     for case in cases:
+        if not re.search(o.only, " ".join(case)):
+            continue
         check(bench, ckc, compiler, gpt, case, o.table)
-    if sass.disassembler(compiler):
-        check_estimate(bench, ckc, compiler, gpt)
-    else:
+    if not sass.disassembler(compiler):
         print("no cuobjdump: instructions of loops were not counted")
+    elif not o.only:
+        check_estimate(bench, ckc, compiler, gpt)
     bench.finish()
 
 

@@ -20,7 +20,30 @@ ckr_exp2(float x)
 #endif
 }
 
-/* Neighbours are converted by one instruction. */
+/* ptxas converts neighbours by one instruction, but not for GPUs from sm_100 on.
+ * There two instructions for one element each take the unit of exponentials. */
+#if defined __CUDA_ARCH__ && __CUDA_ARCH__ >= 1000
+#define CKR_PAIRS
+
+CKR_DEVICE uint32_t
+ckr_bf16_pair(float a, float b)
+{
+	uint32_t pair;
+
+	asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(b), "f"(a));
+	return pair;
+}
+
+CKR_DEVICE uint32_t
+ckr_f16_pair(float a, float b)
+{
+	uint32_t pair;
+
+	asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(b), "f"(a));
+	return pair;
+}
+#endif
+
 #if defined __CUDA_ARCH__ && __CUDA_ARCH__ >= 800
 #define CKR_CONVERSIONS
 

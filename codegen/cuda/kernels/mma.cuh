@@ -7,19 +7,6 @@
 #ifndef CODEGEN_CUDA_KERNELS_MMA_CUH
 #define CODEGEN_CUDA_KERNELS_MMA_CUH
 
-/* Two elements, the first one below. */
-CKR_DEVICE uint32_t
-ckr_pair(float a, float b, ckr_bf16)
-{
-	return ckr_to_bf16(a) | (uint32_t)ckr_to_bf16(b) << 16;
-}
-
-CKR_DEVICE uint32_t
-ckr_pair(float a, float b, ckr_f16)
-{
-	return ckr_to_f16(a) | (uint32_t)ckr_to_f16(b) << 16;
-}
-
 #ifdef __CUDA_EMULATED__
 
 CKR_DEVICE void

@@ -73,6 +73,46 @@ ckr_fetch(float *v, const T *x, int64_t at, int64_t n, bool whole)
 		v[j] = at + j < n ? ckr_get(x[at + j]) : 0.0f;
 }
 
+/* Two elements, the first one below. */
+CKR_DEVICE uint32_t
+ckr_pair(float a, float b, ckr_bf16)
+{
+#ifdef CKR_PAIRS
+	return ckr_bf16_pair(a, b);
+#else
+	return ckr_to_bf16(a) | (uint32_t)ckr_to_bf16(b) << 16;
+#endif
+}
+
+CKR_DEVICE uint32_t
+ckr_pair(float a, float b, ckr_f16)
+{
+#ifdef CKR_PAIRS
+	return ckr_f16_pair(a, b);
+#else
+	return ckr_to_f16(a) | (uint32_t)ckr_to_f16(b) << 16;
+#endif
+}
+
+template <typename T, int N> CKR_DEVICE void
+ckr_put_pack(ckr_pack<T, N> &p, const float *v)
+{
+#if defined CKR_PAIRS || defined __CUDA_EMULATED__
+	if constexpr (sizeof(T) == 2 && N % 2 == 0) {
+		uint32_t word[N / 2];
+
+#pragma unroll
+		for (int j = 0; j < N / 2; j++)
+			word[j] = ckr_pair(v[2 * j], v[2 * j + 1], T());
+		memcpy(p.v, word, sizeof word);
+		return;
+	}
+#endif
+#pragma unroll
+	for (int j = 0; j < N; j++)
+		ckr_put(&p.v[j], v[j]);
+}
+
 template <int N, typename T> CKR_DEVICE void
 ckr_write(T *y, const float *v, int64_t at, int64_t n, bool whole)
 {
@@ -84,9 +124,7 @@ ckr_write(T *y, const float *v, int64_t at, int64_t n, bool whole)
 		for (int i = 0; i < N; i += M) {
 			ckr_pack<T, M> p;
 
-#pragma unroll
-			for (int j = 0; j < M; j++)
-				ckr_put(&p.v[j], v[i + j]);
+			ckr_put_pack(p, v + i);
 			ckr_store<M>(y + at + i, p);
 		}
 		return;

@@ -143,7 +143,7 @@ def loop_of(kernel):
 
 def attention_cycles(kernel):
     """Of a warp's tile of 16 rows."""
-    loop = max(kernel.loops, key=lambda x: x.opcodes["HMMA"])
+    loop = attention_loop(kernel)
     return max(loop.usual / ATTENTION, loop.opcodes["HMMA"] * HMMA_CYCLES / CORES)
 
 
@@ -239,9 +239,23 @@ def faults(kernels):
         if k.spills or k.frame:
             yield f"{k.name}: {k.frame} bytes of stack, {k.spills} of spills"
         limit = next((n for name, n in LIMITS.items() if k.name.startswith(name)), None)
-        if limit and k.loops and (way := attention_way(k)) > limit:
-            yield f"{k.name}: {way} instructions for a tile, expected at most {limit}"
+        if limit and k.loops:
+            yield from attention_faults(k, limit)
     yield from narrow(kernels)
+
+
+def attention_faults(kernel, limit):
+    """Of a tile that takes the usual way, without masks."""
+    loop = attention_loop(kernel)
+    if loop.usual > limit:
+        yield f"{kernel.name}: {loop.usual} instructions for a tile, expected at most {limit}"
+    if any(re.match(r"ISETP\..*\.EX", op) for op in loop.way):
+        yield f"{kernel.name}: compares 64 bits in each tile"
+    # of a thread's 16 scores at least, two to a conversion
+    for op, least, what in (("MUFU.EX2", 16, "exponentials"), ("F2FP", 8, "conversions")):
+        n = sum(n for x, n in loop.way.items() if x.startswith(op))
+        if n < least:
+            yield f"{kernel.name}: {n} {what} by {op} in each tile, expected {least} or more"
 
 
 def narrow(kernels):
@@ -255,8 +269,8 @@ def narrow(kernels):
             yield f"{k.name}: no loads of 128 bits"
 
 
-def attention_way(kernel):
-    return max(kernel.loops, key=lambda x: x.opcodes["HMMA"]).usual
+def attention_loop(kernel):
+    return max(kernel.loops, key=lambda x: x.opcodes["HMMA"])
 
 
 def main():

@@ -1,7 +1,8 @@
 """Kernels of a cubin: registers and spills as ptxas says, instructions and loops of machine code.
 
 Instructions of a loop are those of one way round.  The usual way is the shortest of those through
-most of what the kernel is there for (the first of WIDE that the loop has).
+most of what the kernel is there for (the first of WIDE that the loop has); `way` has its opcodes in
+full, `opcodes` the names of all.
 """
 
 import collections
@@ -13,12 +14,12 @@ import subprocess
 WIDE = re.compile(r"HMMA|LDSM|LDGSTS"), re.compile(r"(LD|ST)G\.E\.128"), re.compile(r"(LD|ST)G")
 LINE = re.compile(r"^\s+/\*([0-9a-f]{4,})\*/\s+(@!?U?P\w+\s+)?([A-Z][\w.]*)([^;]*);")
 
-Loop = collections.namedtuple("Loop", "least usual most opcodes inner")
+Loop = collections.namedtuple("Loop", "least usual most opcodes inner way")
 Kernel = collections.namedtuple("Kernel", "name registers frame spills count loops wide split")
 
 
 def disassembler(nvcc):
-    """cuobjdump, beside nvcc, on the path, or in a package of Triton; None."""
+    """CUOBJDUMP, else cuobjdump on the path or beside nvcc; None."""
     found = [os.environ.get("CUOBJDUMP"), shutil.which("cuobjdump")]
     found.append(os.path.join(os.path.dirname(os.path.realpath(nvcc)), "cuobjdump"))
     return next((x for x in found if x and os.access(x, os.X_OK)), None)
@@ -162,19 +163,25 @@ def lengths(code, follow, body, head, inner):
             state[i] = -2
 
     def walk(value):
-        best = {}
+        """The instructions of the way whose values have the largest sum."""
+        best, following = {}, {}
         for i in order:
-            ways = [best[j] for j in jumps[i]] + ([0] if head in then[i] else [])
-            best[i] = value(i) + max(ways, default=-(1 << 30))
-        return best[head]
+            ways = [(best[j], j) for j in jumps[i]] + ([(0, None)] if head in then[i] else [])
+            most, following[i] = max(ways, default=(-(1 << 30), None), key=lambda w: w[0])
+            best[i] = value(i) + most
+        way = [head]
+        while following[way[-1]] is not None:
+            way.append(following[way[-1]])
+        return way
 
     usual = walk(lambda i: (1 << 16) * (i in wide) - 1)
     return Loop(
-        -walk(lambda i: -1),
-        -usual % (1 << 16),
-        walk(lambda i: 1),
+        len(walk(lambda i: -1)),
+        len(usual),
+        len(walk(lambda i: 1)),
         collections.Counter(code[i][2].split(".")[0] for i in body),
         inner,
+        collections.Counter(code[i][2] for i in usual),
     )
 
 
