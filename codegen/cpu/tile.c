@@ -269,11 +269,14 @@ tile_expert_matmul(const Graph *g, const Node *n, int threads)
 	const Val *x = &g->val[n->in[0]];
 	const Shape *w = &g->val[n->in[1]].shape;
 	int64_t rows = x->shape.dim[0];
+	/* as if each expert had one tile of them */
+	int64_t m = smaller(rows, dtype_is_half(x->dt) ? TILE_PRODUCT_ROWS
+	                                               : TILE_EXPERT_ROWS);
 	struct expert_tile t = { .experts = w->dim[0],
 		.inner = x->shape.dim[1],
 		.width = w->dim[n->attr.EXPERT_MATMUL.tb ? 1 : 2] };
 
-	t.tile = tile_experts(x->dt, t.experts, rows, t.width, t.inner);
+	t.tile = tile_experts(x->dt, t.experts, m, t.width, t.inner);
 	t.thread = t.tile.rows * (t.tile.depth + t.tile.cols);
 	if (dtype_is_half(x->dt))
 		t.thread += t.tile.cols * t.tile.depth;
