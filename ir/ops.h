@@ -170,7 +170,8 @@ OP(COPY,     "copy",     SIG(1, 1, 1, NOSTAT, F_EW | F_STRIDES | F_ALONE | F_LIN
 /* ---- indexing ---------------------------------------------------------------
  * gather(x, idx): along axis; negative indices count from the end.
  *   whole_extent > 0: x is a rank's shard of an axis of that extent; rows that
- *   other ranks hold are 0.
+ *   other ranks hold are 0.  all > 0: x has the rows of this replica's experts,
+ *   of so many, as expert_matmul's matrices; those of other replicas are 0.
  * gather_elements(x, idx), scatter_elements(x, idx, upd): along axis,
  *   add 0 replaces, 1 adds, 2 multiplies, 3 and 4 keep the larger and the
  *   smaller.
@@ -181,15 +182,16 @@ OP(COPY,     "copy",     SIG(1, 1, 1, NOSTAT, F_EW | F_STRIDES | F_ALONE | F_LIN
  *   same bits whatever the thread count.  Indices out of range are an error
  *   of the step, never a stray write.  whole_extent > 0: the target is a
  *   rank's shard of an axis of that extent; rows of other ranks are skipped.
+ *   all > 0: likewise those of other replicas' experts.
  * one_hot(idx, depth, values): static operands from 1.
  * topk(x, k?) -> values, indices: the k largest (largest 0: smallest) along
  *   axis, sorted; of equal ones the first come first; NaN is the largest. */
-OP(GATHER,          "gather",           SIG(2, 2, 1, NOSTAT, F_LIN0), ATTR(I(axis, 0) I(whole_extent, 0)), RULES(gather, gather, gather, copy, gather, gather), EMIT(gather))
+OP(GATHER,          "gather",           SIG(2, 2, 1, NOSTAT, F_LIN0), ATTR(I(axis, 0) I(whole_extent, 0) I(all, 0)), RULES(gather, gather, gather, copy, gather, gather), EMIT(gather))
 OP(GATHER_ELEMENTS, "gather_elements",  SIG(2, 2, 1, NOSTAT, F_LIN0), ATTR(I(axis, 0)), RULES(gather_elements, gather_elements, gather_elements, copy, gather_elements, gather_elements), EMIT(gather_elements))
 OP(SCATTER_ELEMENTS,"scatter_elements", SIG(3, 3, 1, NOSTAT, F_LIN0 | F_LIN2 | F_JOINT), ATTR(I(axis, 0) I(add, 0)), RULES(scatter, scatter_elements, scatter, copy, scatter_elements, scatter_elements), EMIT(scatter_elements))
 OP(GATHER_ND,       "gather_nd",        SIG(2, 2, 1, NOSTAT, F_LIN0), ATTR(I(batch, 0)), RULES(gather_nd, gather_nd, gather_nd, copy, gather_nd, gather_nd), EMIT(gather_nd))
 OP(SCATTER_ND,      "scatter_nd",       SIG(3, 3, 1, NOSTAT, F_LIN0 | F_LIN2 | F_JOINT), ATTR(I(add, 0)), RULES(scatter, scatter_nd, scatter, copy, scatter_nd, scatter_nd), EMIT(scatter_nd))
-OP(SCATTER_ADD,     "scatter_add",      SIG(2, 3, 1, NOSTAT, F_ACC(2) | F_STAGED | F_LIN1), ATTR(I(axis, 0) L(shape) I(whole_extent, 0)), RULES(scatter_add, none, none, scatter_add, scatter_add, scatter), EMIT(scatter_add))
+OP(SCATTER_ADD,     "scatter_add",      SIG(2, 3, 1, NOSTAT, F_ACC(2) | F_STAGED | F_LIN1), ATTR(I(axis, 0) L(shape) I(whole_extent, 0) I(all, 0)), RULES(scatter_add, none, none, scatter_add, scatter_add, scatter), EMIT(scatter_add))
 OP(ONE_HOT,         "one_hot",          SIG(3, 3, 1, NOSTAT, F_OF_2 | F_FOLDED), ATTR(I(axis, -1)), RULES(one_hot, one_hot, one_hot, none, zero, none), EMIT(fail))
 OP(TOPK,            "topk",             SIG(1, 2, 2, 1, FLOPS(8)), ATTR(I(k, 0) I(axis, -1) I(largest, 1)), RULES(topk, none, axis_kept, ew, topk, topk), EMIT(topk))
 

@@ -291,8 +291,10 @@ struct ckr_env {
 	/* Matrix products: sgemm on all threads, or in a parallel region on
 	 * the calling thread; sgemm_one on the calling thread.  The kernel
 	 * chooses, because the OpenMP of the compiler that made the library
-	 * need not be the run time's. */
-	ckr_sgemm_fn *sgemm, *sgemm_one;
+	 * need not be the run time's.  Both have the same bits: they cut a
+	 * product into the same parts.  sgemm_tile, on the calling thread, is
+	 * for kernels that cut products: where it can, it does not. */
+	ckr_sgemm_fn *sgemm, *sgemm_one, *sgemm_tile;
 	/* As sgemm_one for bf16, summed in float32, by the processor's bf16
 	 * units; NULL: it has none. */
 	void (*bgemm)(int ta, int tb, int64_t m, int64_t n, int64_t k,

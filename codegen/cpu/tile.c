@@ -155,12 +155,13 @@ even_part(int64_t n, int64_t most)
 	return larger(1, smaller(n, ceil_div(part, 16) * 16));
 }
 
-struct product_tile
-tile_product(int64_t batch, int64_t m, int64_t n, int64_t k)
+/* Tiles of at most that size, and of less where there were too few. */
+static struct product_tile
+tile_within(struct product_tile most, int64_t batch, int64_t m, int64_t n,
+            int64_t k)
 {
-	struct product_tile t = { even_part(m, TILE_PRODUCT_ROWS),
-		even_part(n, TILE_PRODUCT_COLS),
-		larger(1, smaller(k, TILE_PRODUCT_DEPTH)) };
+	struct product_tile t = { even_part(m, most.rows),
+		even_part(n, most.cols), larger(1, smaller(k, most.depth)) };
 
 	while (batch * ceil_div(m, t.rows) * ceil_div(n, t.cols)
 	       < TILE_PRODUCTS && larger(t.rows, t.cols) > TILE_PRODUCT_LEAST)
@@ -169,6 +170,13 @@ tile_product(int64_t batch, int64_t m, int64_t n, int64_t k)
 		else
 			t.cols = even_part(n, t.cols / 2);
 	return t;
+}
+
+struct product_tile
+tile_product(int64_t batch, int64_t m, int64_t n, int64_t k)
+{
+	return tile_within((struct product_tile){ TILE_PRODUCT_ROWS,
+		TILE_PRODUCT_COLS, TILE_PRODUCT_DEPTH }, batch, m, n, k);
 }
 
 /* Tiles of all rows and some columns. */
@@ -243,6 +251,17 @@ place_experts(struct expert_tile *t, int64_t rows, int threads)
 		t->floats = -1;
 }
 
+/* Each tile packs its rows, so that large ones pack less.  16-bit weights are
+ * converted for each, in a part of the cache. */
+static struct product_tile
+tile_experts(DType dt, int64_t experts, int64_t m, int64_t n, int64_t k)
+{
+	if (dtype_is_half(dt))
+		return tile_product(experts, m, n, k);
+	return tile_within((struct product_tile){ TILE_EXPERT_ROWS,
+		TILE_EXPERT_COLS, TILE_EXPERT_DEPTH }, experts, m, n, k);
+}
+
 /* An expert may have all rows.  ORDER TILE: ckr_expert_tile(). */
 struct expert_tile
 tile_expert_matmul(const Graph *g, const Node *n, int threads)
@@ -250,11 +269,14 @@ tile_expert_matmul(const Graph *g, const Node *n, int threads)
 	const Val *x = &g->val[n->in[0]];
 	const Shape *w = &g->val[n->in[1]].shape;
 	int64_t rows = x->shape.dim[0];
+	/* as if each expert had one tile of them */
+	int64_t m = smaller(rows, dtype_is_half(x->dt) ? TILE_PRODUCT_ROWS
+	                                               : TILE_EXPERT_ROWS);
 	struct expert_tile t = { .experts = w->dim[0],
 		.inner = x->shape.dim[1],
 		.width = w->dim[n->attr.EXPERT_MATMUL.tb ? 1 : 2] };
 
-	t.tile = tile_product(t.experts, rows, t.width, t.inner);
+	t.tile = tile_experts(x->dt, t.experts, m, t.width, t.inner);
 	t.thread = t.tile.rows * (t.tile.depth + t.tile.cols);
 	if (dtype_is_half(x->dt))
 		t.thread += t.tile.cols * t.tile.depth;
@@ -272,7 +294,7 @@ tile_expert_dw(const Graph *g, const Node *n, int threads)
 		.inner = a->shape.dim[1],
 		.width = g->val[n->in[1]].shape.dim[1] };
 
-	t.tile = tile_product(t.experts, t.inner, t.width, rows);
+	t.tile = tile_experts(a->dt, t.experts, t.inner, t.width, rows);
 	t.thread = (t.tile.rows + t.tile.cols) * t.tile.depth;
 	if (dtype_is_half(a->dt))
 		t.thread += t.tile.rows * t.tile.cols;

@@ -25,6 +25,9 @@ enum {
 	TILE_PRODUCTS = 12,             /* tiles wanted: with fewer, tiles are
 	                                 * made smaller */
 	TILE_PRODUCT_LEAST = 192,       /* ... but have this extent at least */
+	/* of a product of an expert's float32 rows: */
+	TILE_EXPERT_ROWS = 768, TILE_EXPERT_COLS = 768,
+	TILE_EXPERT_DEPTH = 512,
 	TILE_STRIP_LEAST = 64,          /* columns of a tile with all rows, at
 	                                 * least */
 };

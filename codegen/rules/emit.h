@@ -221,8 +221,10 @@ bool resize_tables(struct emit *, const Node *);
 /* Number of ranks that hold the same shard. */
 long long ranks_per_piece(const Val *);
 /* Declare "part": the range that this rank has of the `whole` positions along
- * dim axis, of which v is a shard; 0: of all that v has. */
-void emit_part(struct emit *, const Val *, int axis, int64_t whole);
+ * dim axis, of which v is a shard; or that this replica's experts have of the
+ * rows of `all`; 0, 0: of all that v has. */
+void emit_part(struct emit *, const Val *, int axis, int64_t whole,
+               int64_t all);
 /* An expression: which shard of a whole this replica has; rows: of experts. */
 const char *emit_shard_number(struct emit *, bool rows);
 /* A line ".all = .., .first = ..,": which of all experts have a product's

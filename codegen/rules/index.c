@@ -31,7 +31,8 @@ emit_gather(struct emit *e, const Node *n)
 
 	if (!nbytes)
 		return false;
-	emit_part(e, x, axis, n->attr.GATHER.whole_extent);
+	emit_part(e, x, axis, n->attr.GATHER.whole_extent,
+	          n->attr.GATHER.all);
 	out_line(e->out, "ckr_gather(p[2], p[0], p[1], %d, %lld, %lld, "
 	         "%lld, %lld, part, env);", nbytes,
 	         (long long)shape_span(&x->shape, 0, axis),
@@ -121,7 +122,8 @@ emit_scatter_add(struct emit *e, const Node *n)
 		return false;
 	if (!e->emitter->takes(upd->dt))
 		return emit_unsupported(e, n, upd->dt);
-	emit_part(e, y, axis, n->attr.SCATTER_ADD.whole_extent);
+	emit_part(e, y, axis, n->attr.SCATTER_ADD.whole_extent,
+	          n->attr.SCATTER_ADD.all);
 	emit_line(e, n, "ckr_scatter_add($o0, $i2, $i1, p[0], %d, %lld, "
 	          "%lld, %lld, %lld, part, env);", nbytes,
 	          (long long)shape_span(&y->shape, 0, axis),

@@ -26,7 +26,7 @@ part_of_classes(struct emit *e, const Node *n, const Val *x, int labels,
 {
 	if (!emit_row_operand(e, n, "shard", x))
 		return false;
-	emit_part(e, x, 1, classes);
+	emit_part(e, x, 1, classes, 0);
 	return emit_labels(e, n, labels, n->nin, ignore, classes);
 }
 

@@ -32,7 +32,7 @@ ranks_per_piece(const Val *v)
 }
 
 void
-emit_part(struct emit *e, const Val *v, int axis, int64_t whole)
+emit_part(struct emit *e, const Val *v, int axis, int64_t whole, int64_t all)
 {
 	long long n = (long long)v->shape.dim[axis];
 
@@ -40,6 +40,10 @@ emit_part(struct emit *e, const Val *v, int axis, int64_t whole)
 		out_line(e->out, "const struct ckr_part part = ckr_part_of("
 		         "%lld, %lld, %lld, env);", (long long)whole, n,
 		         ranks_per_piece(v));
+	else if (all)
+		out_line(e->out, "const struct ckr_part part = { %lld, "
+		         "%lld * (int64_t)%s, %lld };", (long long)all, n,
+		         emit_shard_number(e, true), n);
 	else
 		out_line(e->out, "const struct ckr_part part = { %lld, 0, "
 		         "%lld };", n, n);

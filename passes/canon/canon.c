@@ -253,6 +253,5 @@ pass_canon(Pass *p, Graph *g)
 {
 	if (!canon_run(p, g))
 		return false;
-	experts_warn(p, g);
-	return true;
+	return experts_check_copies(p, g);
 }

@@ -165,6 +165,7 @@ bool const_expr_range(struct rewrite *, ValId, const struct box *, double *lo,
 	X(ATTENTION, attention_kv) \
 	X(MATMUL, attention) \
 	X(MATMUL, experts) \
+	X(ADD, experts_bias) \
 	X(MATMUL, linear_2d) \
 	X(ADD, linear_bias) \
 	X(SLICE, linear_rows) \
@@ -203,8 +204,9 @@ ValId masks_attended(struct rewrite *, const struct masks *);
 /* All masks joined to rank 4, 0 if none remains; *ok: no failure. */
 ValId masks_join(struct rewrite *, const struct masks *, bool *ok);
 
-/* match_experts.c: warn of large copies of experts' matrices that remain. */
-void experts_warn(Pass *, const Graph *);
+/* match_experts.c: refuse large copies of experts' matrices that remain, and
+ * warn of other large copies of a parameter; false after a diagnostic. */
+bool experts_check_copies(Pass *, const Graph *);
 
 /* canon.c: run all of canon's rules on a forward graph. */
 bool canon_run(Pass *, Graph *);

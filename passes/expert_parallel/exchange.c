@@ -21,8 +21,9 @@
  * sum_rows are each other's adjoints.
  *
  * x is gathered as early as it has fewer elements: tokens, before each is
- * repeated for its choices, and indices instead of biases that they select.
- * Y is summed behind the sum over choices.
+ * repeated for its choices, and indices instead of what they select.  Y is
+ * summed behind the sum over choices.  A gather of experts' biases takes
+ * indices of the group, too: rows of this replica's experts, and zeros.
  *
  * With --expert-capacity a row goes to the replica of its expert alone (GShard,
  * Lepikhin et al. 2021), in a slot of which there are `room` for each pair of
@@ -99,6 +100,7 @@ passes_rows(const Graph *g, const Node *n)
 	case OP_GATHER:
 		return n->attr.GATHER.axis == 0
 			&& n->attr.GATHER.whole_extent == 0
+			&& n->attr.GATHER.all == 0
 			&& g->val[n->in[1]].shape.rank > 0;
 	case OP_ALL_REDUCE:
 		return node_group(n) == GROUP_RANKS
@@ -153,7 +155,14 @@ stays_finite(const Node *n)
 static bool
 is_shared_product(const Node *n)
 {
-	return n->op == OP_EXPERT_MATMUL && n->attr.EXPERT_MATMUL.all > 0;
+	return n->op == OP_EXPERT_MATMUL && exchange_experts(n) > 0;
+}
+
+/* Operand k has a row for each row of the result, in products too. */
+static bool
+brings_rows(const Graph *g, const Node *n, int k)
+{
+	return is_shared_product(n) ? k != 1 : has_rows(g, n, k);
 }
 
 /* ---- what is known of values ---- */
@@ -335,8 +344,8 @@ replace_node(struct exchange *e, NodeId id, enum kind kind)
 	ValId y = n.out[0];
 
 	for (int k = 0; k < n.nin && !e->failed; k++)
-		in[k] = (is_shared_product(&n) ? k != 1 : has_rows(e->g, &n, k))
-			? gathered(e, n.in[k], id) : n.in[k];
+		in[k] = brings_rows(e->g, &n, k) ? gathered(e, n.in[k], id)
+						 : n.in[k];
 	if (e->failed)
 		return;
 	e->rows[y].v = exchange_emit_rows(e, n.op, n.nin, in, &n.attr, y, id);
@@ -380,12 +389,16 @@ keep_node(struct exchange *e, NodeId id)
 static bool
 check_product(const struct exchange *e, const Node *n)
 {
-	bool sharded = exchange_has_capacity(e)
-		&& (exchange_shards_rows(e->g, n->in[0])
-		    || exchange_shards_rows(e->g, n->in[2]));
+	bool sharded = false, scalable = is_scalable(e->g, n->out[0]);
 
-	if (!sharded && is_scalable(e->g, n->in[0])
-	    && is_scalable(e->g, n->in[2]) && is_scalable(e->g, n->out[0]))
+	for (int k = 0; k < n->nin; k++) {
+		if (!brings_rows(e->g, n, k))
+			continue;
+		sharded |= exchange_has_capacity(e)
+			&& exchange_shards_rows(e->g, n->in[k]);
+		scalable &= is_scalable(e->g, n->in[k]);
+	}
+	if (!sharded && scalable)
 		return true;
 	return node_error(e->g, e->p->diag, n, "--ep%s: its rows cannot be "
 	                  "exchanged: %s; leave out --sp",
@@ -395,7 +408,7 @@ check_product(const struct exchange *e, const Node *n)
 	                    "them");
 }
 
-/* A product of experts: of rows of the group. */
+/* A product of experts, or a gather of their biases: of rows of the group. */
 static bool
 replace_product(struct exchange *e, NodeId id)
 {
@@ -404,7 +417,8 @@ replace_product(struct exchange *e, NodeId id)
 	if (!check_product(e, &n)
 	    || (exchange_has_capacity(e) && !exchange_find_slots(e, id)))
 		return false;
-	if (e->rows[n.in[0]].slots != e->at && !bring_back(e, id, n.in[0]))
+	if (is_shared_product(&n) && e->rows[n.in[0]].slots != e->at
+	    && !bring_back(e, id, n.in[0]))
 		return false;
 	replace_node(e, id, ROWS_ZERO);
 	return true;
@@ -416,7 +430,7 @@ visit_node(struct exchange *e, NodeId id)
 	const Node *n = &e->g->node[id];
 	enum kind kind;
 
-	if (is_shared_product(n))
+	if (exchange_experts(n))
 		return replace_product(e, id);
 	kind = result_kind(e, n);
 	if (kind == ROWS_LOCAL)

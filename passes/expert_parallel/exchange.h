@@ -37,6 +37,23 @@ struct exchange {
 	bool failed;
 };
 
+/* Of a product of experts or a gather of their biases: of how many experts a
+ * replica has some; 0: others have none.  The operand that chooses them. */
+static inline int64_t
+exchange_experts(const Node *n)
+{
+	Attr a = n->attr;
+	const int64_t *all = attr_int_of(n->op, &a, "all");
+
+	return all ? *all : 0;
+}
+
+static inline ValId
+exchange_choice(const Node *n)
+{
+	return n->in[n->nin - 1];
+}
+
 static inline bool
 exchange_has_capacity(const struct exchange *e)
 {
@@ -63,7 +80,7 @@ ValId exchange_emit_rows(struct exchange *, Op, int nin, const ValId *in,
 ValId exchange_emit_gather(struct exchange *, ValId v, NodeId like);
 /* This replica's rows of v take the place of what computed them alone. */
 void exchange_emit_own(struct exchange *, ValId v);
-/* e->at: the slots of the product's indices. */
-bool exchange_find_slots(struct exchange *, NodeId product);
+/* e->at: the slots of the indices of a product or of biases. */
+bool exchange_find_slots(struct exchange *, NodeId);
 
 #endif

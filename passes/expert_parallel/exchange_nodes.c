@@ -185,17 +185,17 @@ exchange_emit_own(struct exchange *e, ValId v)
 
 /* Slots for as many rows as --expert-capacity says, of those that idx has. */
 static bool
-emit_slots(struct exchange *e, const Node *product, NodeId id)
+emit_slots(struct exchange *e, const Node *reader, NodeId id)
 {
 	Graph *g = e->g;
 	Attr a = attr_default(OP_EXPERT_SLOTS);
-	ValId idx = product->in[2], y;
+	ValId idx = exchange_choice(reader), y;
 	int64_t n = g->val[idx].shape.dim[0];
 	double room = ceil(e->p->opt->expert_capacity * (double)n
 	                   / (double)e->count);
 	struct slots *s = &e->slots[e->nslots];
 
-	a.EXPERT_SLOTS.all = product->attr.EXPERT_MATMUL.all;
+	a.EXPERT_SLOTS.all = exchange_experts(reader);
 	a.EXPERT_SLOTS.replicas = e->count;
 	a.EXPERT_SLOTS.room = room < (double)n ? (int64_t)room : n;
 	a.EXPERT_SLOTS.drop = e->p->opt->expert_drop;
@@ -210,15 +210,14 @@ emit_slots(struct exchange *e, const Node *product, NodeId id)
 	return true;
 }
 
-/* Those of the product's indices. */
 bool
 exchange_find_slots(struct exchange *e, NodeId id)
 {
 	const Node n = e->g->node[id];
 
 	for (e->at = 1; e->at < e->nslots; e->at++)
-		if (e->slots[e->at].idx == n.in[2]
-		    && e->slots[e->at].all == n.attr.EXPERT_MATMUL.all)
+		if (e->slots[e->at].idx == exchange_choice(&n)
+		    && e->slots[e->at].all == exchange_experts(&n))
 			return true;
 	return emit_slots(e, &n, id);
 }

@@ -2,7 +2,9 @@
  * for the tokens of its whole group.
  *
  * what    parameters of experts, of dim 0, become one replica's rows of them
- *         (struct replica_shard); exchange.c brings rows to them and back
+ *         (struct replica_shard); exchange.c brings rows to them and back.
+ *         These are the matrices of products, and biases [experts,N] that are
+ *         gathered by the indices of a product and read by nothing else
  * where   --ep E runs along the replicas, as in DeepSpeed-MoE (Rajbhandari et
  *         al. 2022) and Megatron: E replicas side by side are a group, with
  *         all experts together, and --dp / E groups hold copies
@@ -25,7 +27,9 @@
 struct matrices {
 	Pass *p;
 	Graph *g;
-	bool *is;                       /* by value: matrices of experts */
+	bool *is;                       /* by value: matrices of experts, or
+	                                 * biases */
+	int *readers;                   /* by value, and 1 for an output */
 	int64_t count;                  /* replicas of a group */
 };
 
@@ -150,6 +154,65 @@ check_readers(const struct matrices *m)
 	return true;
 }
 
+/* ---- biases ---- */
+
+static void
+count_readers(struct matrices *m)
+{
+	FOR_VALS (v, m->g)
+		m->readers[val_id(m->g, v)] = v->output;
+	FOR_NODES (n, m->g)
+		for (int k = 0; k < n->nin; k++)
+			m->readers[n->in[k]]++;
+}
+
+/* A product of as many experts takes its matrices by these indices. */
+static bool
+is_choice_of(const Graph *g, ValId idx, int64_t experts)
+{
+	FOR_NODES (n, g)
+		if (n->op == OP_EXPERT_MATMUL && n->in[2] == idx
+		    && g->val[n->in[1]].shape.dim[0] == experts)
+			return true;
+	return false;
+}
+
+/* Rows of a parameter of experts by their index: the gather alone reads it. */
+static bool
+is_bias(const struct matrices *m, const Node *n)
+{
+	const Graph *g = m->g;
+	const Shape *s = &g->val[n->in[0]].shape;
+	ValId v = n->in[0];
+
+	if (n->op != OP_GATHER || n->attr.GATHER.axis != 0 || s->rank != 2
+	    || n->attr.GATHER.whole_extent || n->count_pass)
+		return false;
+	while (m->readers[v] == 1 && g->val[v].def
+	       && keeps_experts(g, &g->node[g->val[v].def]))
+		v = g->node[g->val[v].def].in[0];
+	return m->readers[v] == 1 && g->val[v].kind == V_PARAM
+		&& is_choice_of(g, n->in[1], s->dim[0]);
+}
+
+static void
+mark_biases(struct matrices *m)
+{
+	count_readers(m);
+	FOR_NODES (n, m->g) {
+		ValId v = n->in[0];
+
+		if (!is_bias(m, n))
+			continue;
+		n->attr.GATHER.all = m->g->val[v].shape.dim[0];
+		m->is[v] = true;
+		while (m->g->val[v].def) {
+			v = m->g->node[m->g->val[v].def].in[0];
+			m->is[v] = true;
+		}
+	}
+}
+
 static void
 take_own_experts(Graph *g, Val *v, int64_t count)
 {
@@ -191,8 +254,10 @@ pass_experts(Pass *p, Graph *g)
 		return diag_error(p->diag, "--ep: the graph does not declare "
 		                  "an exact number of replicas");
 	m.is = arena_array(p->scratch, g->nval, sizeof *m.is);
+	m.readers = arena_array(p->scratch, g->nval, sizeof *m.readers);
 	if (!find_matrices(&m) || !check_readers(&m))
 		return false;
+	mark_biases(&m);
 	FOR_NODES (n, g) {
 		if (n->op != OP_EXPERT_MATMUL)
 			continue;

@@ -12,6 +12,7 @@ grad_gather(struct grad *c)
 	a.SCATTER_ADD.axis = c->n.attr.GATHER.axis;
 	a.SCATTER_ADD.shape = shape_list(x);
 	a.SCATTER_ADD.whole_extent = c->n.attr.GATHER.whole_extent;
+	a.SCATTER_ADD.all = c->n.attr.GATHER.all;
 	c->dx[0] = adj_op(c, OP_SCATTER_ADD, 2,
 	                  (ValId[]){ c->n.in[1], c->dy[0] }, &a);
 	return true;

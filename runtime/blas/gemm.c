@@ -213,6 +213,21 @@ ONE(gemm_openblas)
 ONE(gemm_own)
 #undef ONE
 
+/* ckr_env.sgemm_tile */
+static void
+gemm_onednn_tile(int ta, int tb, int64_t m, int64_t n, int64_t k, float alpha,
+                 const float *a, int64_t lda, const float *b, int64_t ldb,
+                 float beta, float *c, int64_t ldc)
+{
+	int before;
+
+	if (run_degenerate(m, n, k, alpha, beta, c, ldc))
+		return;
+	before = one_thread();
+	onednn_part(ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
+	restore_threads(before);
+}
+
 /* oneDNN 2 has no bf16 products below AVX-512: it returns "unimplemented" and
  * leaves C as it was. */
 static bool
@@ -369,6 +384,7 @@ gemm_choose(struct gemm *g, const char *name, uint64_t largest, int threads,
 	    && (loaded.onednn_bf16 || !bf16)) {
 		g->fn = gemm_onednn;
 		g->one = gemm_onednn_one;
+		g->tile = gemm_onednn_tile;
 		g->onednn = loaded.onednn_handle;
 		if (loaded.onednn_bf16 && (bf16 || has_bf16_units()))
 			g->bf16 = bgemm_onednn;
@@ -377,12 +393,12 @@ gemm_choose(struct gemm *g, const char *name, uint64_t largest, int threads,
 	} else if ((any || !strcmp(name, "openblas")) && load_openblas()
 	           && !(any && loaded.openblas_slow)) {
 		g->fn = gemm_openblas;
-		g->one = gemm_openblas_one;
+		g->one = g->tile = gemm_openblas_one;
 		snprintf(g->text, sizeof(g->text), "%s",
 		         loaded.openblas_text);
 	} else if (any || !strcmp(name, "own")) {
 		g->fn = gemm_own;
-		g->one = gemm_own_one;
+		g->one = g->tile = gemm_own_one;
 		snprintf(g->text, sizeof(g->text), "own (%s)", gemm_own_isa());
 		g->packs = gemm_own_add_buffers(threads);
 	} else {

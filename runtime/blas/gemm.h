@@ -20,7 +20,7 @@ typedef void bgemm_fn(int ta, int tb, int64_t m, int64_t n, int64_t k,
                       int64_t ldc);
 
 struct gemm {
-	ckr_sgemm_fn *fn, *one;         /* sgemm, sgemm_one */
+	ckr_sgemm_fn *fn, *one, *tile;  /* sgemm, sgemm_one, sgemm_tile */
 	bgemm_fn *bf16;                 /* NULL: as float32 */
 	int packs;                      /* packing buffers added to the pool */
 	void *onednn;                   /* oneDNN's handle if fn calls oneDNN,

@@ -37,6 +37,7 @@ host_open_libraries(struct device *d, const struct ckr_library *lib,
 	memcpy(d->libraries, h->gemm.text, sizeof(d->libraries));
 	env->sgemm = h->gemm.fn;
 	env->sgemm_one = h->gemm.one;
+	env->sgemm_tile = h->gemm.tile;
 	env->bgemm = h->gemm.bf16;
 	h->convs = convs_open(h->gemm.onednn, lib->blocked, lib->nblocked,
 	                      env->threads, h->gemm.bf16 != NULL);

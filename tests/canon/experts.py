@@ -33,7 +33,11 @@ def graph(seed):
     idx = routing(r, tokens * choices, experts)
     tuples = (tokens, choices, 1) if nd else (tokens, choices)
     matrix = [width, inner] if left != turned else [inner, width]
-    vector = [inner, 1] if left != column else [1, inner]
+    rows = r.randint(1, 3) if tokens * choices > experts else 1  # for each index
+    upright = left != column
+    vector = [inner, rows] if upright else [rows, inner]
+    each = [width, rows] if left else [rows, width]
+    once = [width, 1] if left else [1, width]
     lead = [tokens, r.choice((1, choices))]
     flags = "{ta=%d, tb=%d}" % ((turned, column) if left else (column, turned))
     pair = ("%wi", "%x") if left else ("%x", "%wi")
@@ -48,8 +52,9 @@ def graph(seed):
         "\t%%wi = %s" % ("gather_nd %w, %i" if nd else "gather %w, %i {axis=0}"),
         "\t%%ci = %s" % ("gather_nd %c, %i" if nd else "gather %c, %i {axis=0}"),
         "\t%%p = matmul %s, %s %s" % (*pair, flags),
-        "\t%%q: f32%s = reshape %%p {shape=%s}" % ((shape(tokens, choices, width),) * 2),
-        "\t%y output = add %q, %ci",
+        "\t%%q: f32%s = reshape %%p {shape=%s}" % ((shape(tokens, choices, *each),) * 2),
+        "\t%%d: f32%s = reshape %%ci {shape=%s}" % ((shape(tokens, choices, *once),) * 2),
+        "\t%%y output = add %s" % r.choice(("%q, %d", "%d, %q")),
     ]
     return "\n".join(["# run: --passes=canon", "graph @experts {", *lines, "}", ""])
 

@@ -48,6 +48,8 @@ FORBIDDEN = (
 GPT2 = dict(attention=2, layernorm=5, gelu=2, sce=1, matmul=9)
 LLAMA = dict(attention=2, rmsnorm=5, silu=2, sce=1, matmul=15, concat=4)
 BERT = dict(attention=2, layernorm=5, gelu=2, sce=1, matmul=14)
+DEEPSEEK = dict(silu=2, matmul=4, expert_matmul=2)
+GPT_OSS = dict(matmul=1, expert_matmul=2)
 EXPECTED = {
     "bert-cls-dynamo": dict(BERT, dropout=6),
     "bert-cls-ts17-dyn": BERT,
@@ -58,6 +60,10 @@ EXPECTED = {
     "chargpt-ts14": dict(GPT2, dropout=5),
     "encoder-dynamo": dict(attention=2, layernorm=4, gelu=2, sce=1, matmul=9, dropout=6),
     "encoder-ts17": dict(attention=2, layernorm=4, gelu=2, sce=1, matmul=9, dropout=6),
+    "experts/deepseek-v3-block-dyn22": DEEPSEEK,
+    "experts/deepseek-v3-block-ts15": DEEPSEEK,
+    "experts/gpt-oss-block-dyn22": GPT_OSS,
+    "experts/gpt-oss-block-ts15": GPT_OSS,
     "gpt2-default": GPT2,
     "gpt2-default-dyn": GPT2,
     "gpt2-dropout-dynamo": dict(GPT2, dropout=5),
@@ -84,7 +90,13 @@ EXPECTED = {
     ),
 }
 # What the choice of experts is made of.
-ROUTING = {"qwen2-moe-dyn": ("softmax", "expand", "sigmoid", "div")}
+ROUTING = {
+    "qwen2-moe-dyn": ("softmax", "expand", "sigmoid", "div"),
+    "deepseek-v3-block-dyn22": ("expand", "sigmoid", "div"),
+    "deepseek-v3-block-ts15": ("expand", "sigmoid", "div"),
+    "gpt-oss-block-dyn22": ("softmax", "expand", "sigmoid"),
+    "gpt-oss-block-ts15": ("softmax", "expand", "sigmoid"),
+}
 
 
 def canon(ckc, stem):

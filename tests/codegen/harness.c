@@ -510,7 +510,8 @@ struct ckr_env
 env_usual(void)
 {
 	struct ckr_env env = { .sgemm = naive_sgemm,
-		.sgemm_one = naive_sgemm, .seed = 77, .step = 3,
+		.sgemm_one = naive_sgemm, .sgemm_tile = naive_sgemm,
+		.seed = 77, .step = 3,
 		.micro = 1, .nmicro = 2, .threads = 1, .training = 1,
 		.lr = 0.01f, .beta1 = 0.9f, .beta2 = 0.99f, .eps = 1e-6f,
 		.weight_decay = 0.1f, .clip = 0.5f, .momentum = 0.8f,

@@ -36,6 +36,13 @@ FLAGS = shlex.split(ck.option("--flags", ""))
 TOKENS, WIDTH, HIDDEN, CLASSES = 3, 8, 6, 7
 EXPERTS = {"mixtral": 4, "qwen": 8, "deepseek": 8, "gptoss": 4, "one": 4, "few": 4}
 CHOICES = {"deepseek": 3, "one": 1}
+# Elements of one expert.
+SIZES = {
+    "up": 2 * HIDDEN * WIDTH,
+    "down": HIDDEN * WIDTH,
+    "up_bias": 2 * HIDDEN,
+    "down_bias": WIDTH,
+}
 NEAR = tuple(4 * x for x in SHALLOW)  # two products of experts, norms and a softmax deep
 TRAIN = ["--lr", 0.01, "--weight-decay", 0.1, "--seed", 5, "--threads", 1, "--quiet"]
 # Flags and the samples of a micro-batch of a replica.
@@ -71,6 +78,7 @@ FORMS = {
     "means": (["--dp", 4, "--ep", 2, "--optimizer", "adafactor"], 1),
     "means of few rows": (["--dp", 4, "--ep", 2, "--optimizer", "adafactor"], 1),
     "means, zero": (["--dp", 4, "--ep", 2, "--zero", 1, "--optimizer", "adafactor"], 1),
+    "means, biases": (["--dp", 4, "--ep", 2, "--optimizer", "adafactor"], 1),
     "means, ranks": (["--dp", 2, "--ep", 2, "--tp", 2, "--optimizer", "adafactor"], 2),
     "averages": (["--dp", 4, "--ep", 2, "--ema"], 1),
     "adapters": (["--dp", 2, "--ep", 2, "--lora", "head=2:4"], 2),
@@ -288,7 +296,7 @@ class Experts(ck.Bench):
                 n = int(np.prod(t["shape"]))
                 part = -(-WIDTH * CLASSES // group)
                 self.check("adafactor" in flags or n == part, f"{what}: {t['name']} {t['shape']}")
-            whole = {"up": 2 * HIDDEN * WIDTH, "down": HIDDEN * WIDTH}.get(of)
+            whole = SIZES.get(of)
             if not whole or "adafactor" in flags or t["kind"] not in ("param", "state", "temp"):
                 continue
             n, all_ = int(np.prod(t["shape"])), experts_of(kind) * whole
@@ -362,7 +370,7 @@ class Experts(ck.Bench):
     def forms(self):
         for name, shape in FORMS.items():
             # Qwen2-MoE's experts with few rows have mean squares below eps
-            mixtral = "means" in name and "few" not in name
+            mixtral = "means" in name and "few" not in name and "biases" not in name
             qwen = "ranks" in name or "few" in name
             kind = "mixtral" if mixtral else "qwen" if qwen else "gptoss"
             self.one(kind, name, shape)

@@ -319,11 +319,12 @@ OPS = {
     "passes/tensor_parallel/apply.c": (5, "attributes that hold extents, the loss, biases"),
     "passes/tensor_parallel/shard_constraints.c": (2, "norms"),
     "passes/tensor_parallel/tensor_parallel.c": (1, "biases"),
+    "passes/canon/match_experts.c": (8, "gathers, products, what matrices pass through"),
     "passes/context_parallel/context.c": (10, "what may be gathered; means; sums over replicas"),
     "passes/context_parallel/cp_follow.c": (7, "attention; what shifts positions"),
     "passes/context_parallel/cp_loss.c": (2, "losses over labels"),
     "passes/context_parallel/cp_version.c": (4, "attributes of collectives, slices, attention"),
-    "passes/expert_parallel/experts.c": (6, "products of experts; which views keep dim 0"),
+    "passes/expert_parallel/experts.c": (8, "products of experts, biases; which views keep dim 0"),
     "passes/expert_parallel/exchange.c": (14, "products of experts; attributes that let rows pass"),
     "passes/data_parallel/dp_other_batch.c": (2, "what pass replicate puts between replicas"),
     "passes/evaluation/loss_formula.c": (

@@ -1,5 +1,7 @@
 """Tiny models of the transformers library with random weights; MODELS as in zoo_modules."""
 
+import importlib
+
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
@@ -96,6 +98,18 @@ class FixedMatching(Wrap):
             + 5 * F.binary_cross_entropy_with_logits(m, masks)
             + 5 * dice.mean()
         )
+
+
+class Mixture(nn.Module):
+    """A block of experts alone, beside what it reads."""
+
+    def __init__(self, block):
+        super().__init__()
+        self.block = block
+
+    def forward(self, x, y):
+        z = self.block(x)
+        return F.mse_loss(x + (z[0] if isinstance(z, tuple) else z), y)
 
 
 def ids(seed=3, t=T):
@@ -319,6 +333,48 @@ for name in ("mixtral", "qwen3-moe"):  # experts by stacked products; above one 
         num_local_experts=4,
         num_experts_per_tok=2,
         moe_intermediate_size=16,
+    )
+BLOCK = dict(hidden_size=12, num_experts_per_tok=2)
+
+
+def add_block(name, file, cls, config, experts, **kw):
+    def make():
+        c = getattr(transformers, config)(**BLOCK | kw)
+        c._experts_implementation = experts
+        module = importlib.import_module("transformers.models." + file)
+        block = getattr(module, cls)(c)
+        for p in block.parameters():
+            nn.init.normal_(p, std=0.4)
+        for b in block.buffers():  # a bias of each expert's score
+            b.copy_(torch.linspace(-0.2, 0.2, len(b)))
+        return Mixture(block), dict(x=real(B, 16, 12), y=real(B, 16, 12).roll(1, 1))
+
+    MODELS[f"hf-{name}-block" + ("" if experts == "batched_mm" else "-" + experts)] = make
+
+
+for experts in ("batched_mm", "eager"):
+    add_block(
+        "deepseek-v3",
+        "deepseek_v3.modeling_deepseek_v3",
+        "DeepseekV3MoE",
+        "DeepseekV3Config",
+        experts,
+        n_routed_experts=8,
+        num_local_experts=8,
+        n_shared_experts=1,
+        n_group=4,
+        topk_group=2,
+        moe_intermediate_size=6,
+    )
+    add_block(
+        "gpt-oss",
+        "gpt_oss.modeling_gpt_oss",
+        "GptOssMLP",
+        "GptOssConfig",
+        experts,
+        num_local_experts=4,
+        intermediate_size=6,
+        swiglu_limit=0.9,
     )
 add("llama-sdpa", "LlamaForCausalLM", "LlamaConfig", LM, attn="sdpa")
 add(

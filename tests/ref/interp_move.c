@@ -187,16 +187,19 @@ wrap_index(struct call *c, double raw, int64_t n, int64_t *i)
 	return true;
 }
 
-/* Where index `raw` is among a rank's n rows of v, a piece of `part` in all
- * (0: it is all of them); -1: another rank has it. */
+/* Where index `raw` is among a rank's n rows of v, a piece of `part` in all, or
+ * the rows of a replica's experts, of `all` (0: it is all of them); -1: another
+ * rank or replica has it. */
 static bool
-find_row(struct call *c, double raw, ValId v, int64_t part, int64_t n,
-         int64_t *at)
+find_row(struct call *c, double raw, ValId v, int64_t part, int64_t all,
+         int64_t n, int64_t *at)
 {
-	if (!wrap_index(c, raw, part ? part : n, at))
+	if (!wrap_index(c, raw, part ? part : all ? all : n, at))
 		return false;
 	if (part)
 		*at -= interp_piece(c, v) * n;
+	else if (all)
+		*at -= interp_shard(c->it, true) * n;
 	if (*at < 0 || *at >= n)
 		*at = -1;
 	return true;
@@ -216,7 +219,8 @@ interp_gather(struct call *c)
 			int64_t at;
 
 			if (!find_row(c, idx->x[j], c->n->in[0],
-			              c->a->GATHER.whole_extent, n, &at))
+			              c->a->GATHER.whole_extent,
+			              c->a->GATHER.all, n, &at))
 				return false;
 			for (int64_t k = 0; k < inner; k++)
 				y[k] = at < 0 ? 0
@@ -243,7 +247,8 @@ interp_scatter_add(struct call *c)
 			int64_t at;
 
 			if (!find_row(c, idx->x[j], c->n->out[0],
-			              c->a->SCATTER_ADD.whole_extent, n, &at))
+			              c->a->SCATTER_ADD.whole_extent,
+			              c->a->SCATTER_ADD.all, n, &at))
 				return false;
 			for (int64_t k = 0; at >= 0 && k < inner; k++)
 				y->x[(o * n + at) * inner + k] +=

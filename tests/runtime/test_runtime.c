@@ -780,6 +780,7 @@ test_products(void **state)
 		}
 		print_message("products by %s\n", g.text);
 		check_library(g.fn);
+		check_library(g.tile);
 	}
 }
 

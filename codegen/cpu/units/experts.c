@@ -91,6 +91,21 @@ ckr_expert_weights(float *buffer, const struct ckr_experts *p, int as,
 	return buffer;
 }
 
+/* A tile's product, which is not cut again: parts of a transposed matrix with
+ * few columns take half as long again. */
+static inline void
+ckr_expert_product(int as, int ta, int tb, int64_t m, int64_t n, int64_t k,
+                   const void *a, int64_t lda, const void *b, int64_t ldb,
+                   float beta, float *y, int64_t ldy,
+                   const struct ckr_env *env)
+{
+	if (as == CKR_BF16)
+		env->bgemm(ta, tb, m, n, k, 1.0f, a, lda, b, ldb, beta, y, ldy);
+	else
+		env->sgemm_tile(ta, tb, m, n, k, 1.0f, a, lda, b, ldb, beta, y,
+		                ldy);
+}
+
 /* n rows of y, which `order` lists: columns j0..j0+cols-1. */
 static inline void
 ckr_expert_tile(const struct ckr_experts *p, void *y, const void *x,
@@ -115,8 +130,8 @@ ckr_expert_tile(const struct ckr_experts *p, void *y, const void *x,
 		                                 : k0 * ld + j0),
 		                        p->tb ? cols : k, p->tb ? k : cols,
 		                        &ld);
-		ckr_product(as, 0, p->tb, n, cols, k, 1.0f, a, k, at, ld,
-		            k0 ? 1.0f : 0.0f, sum, cols, env);
+		ckr_expert_product(as, 0, p->tb, n, cols, k, a, k, at, ld,
+		                   k0 ? 1.0f : 0.0f, sum, cols, env);
 	}
 	for (int64_t i = 0; i < n; i++)
 		ckr_narrow(y, p->type, order[i] * p->width + j0,
@@ -196,8 +211,8 @@ ckr_expert_dw_tile(const struct ckr_experts *p, void *dw, const void *x,
 		                rows);
 		ckr_expert_pack(b, p, as, y, p->width, order + r0, k, j0,
 		                cols);
-		ckr_product(as, 1, 0, rows, cols, k, 1.0f, a, rows, b, cols,
-		            r0 ? 1.0f : 0.0f, sum, ld, env);
+		ckr_expert_product(as, 1, 0, rows, cols, k, a, rows, b, cols,
+		                   r0 ? 1.0f : 0.0f, sum, ld, env);
 	}
 	for (int64_t i = 0; i < rows && !wide; i++)
 		ckr_narrow(dw, p->type, at + i * p->width, sum + i * cols,

@@ -22,7 +22,7 @@ graph @f {
 # check: %a.expert_matmul: f32[6,7] = expert_matmul %x, %w, %a.reshape.2 {tb=1}
 # check: %p.expand: f32[3,2,4] = expand
 # check: %p.expert_matmul: f32[6,7] = expert_matmul %p.reshape.2, %v, %p.reshape.3
-# check: %cj: f32[3,2,7] = gather %c, %j
+# check: %b.gather: f32[6,7] = gather %c, %p.reshape.3
 # check-count: 2 expert_matmul %
 # check-not: matmul %wi
 # check-not: matmul %row

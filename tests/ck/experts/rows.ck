@@ -28,11 +28,12 @@ graph @f {
 }
 # check: expert_group 2
 # check: param %up: f32[3,4,8] shard [6,4,8] rows
+# check: param %bias: f32[3,8] shard [6,8] rows
 # check: %x.rows: f32[6,4] = gather_rows %x {group=4}
 # check: %x2.rows: f32[6,2,4] = expand %x1.rows
 # check: %i.rows: i64[6,2] = gather_rows %i {group=4}
 # check: %u.rows: f32[12,8] = expert_matmul %x3.rows, %up, %k.rows {all=6}
-# check: %b.rows: f32[12,8] = gather %bias, %k.rows
+# check: %b.rows: f32[12,8] = gather %bias, %k.rows {all=6}
 # check: %h.rows: f32[12,8] = add %u.rows, %b.rows
 # check: %a.rows: f32[12,8] = sigmoid %h.rows
 # check: %d.rows: f32[12,4] = expert_matmul %a.rows, %down, %k.rows {all=6}
