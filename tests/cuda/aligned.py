@@ -11,10 +11,13 @@ model's width.  An untied weight has rows of the vocabulary, which only the user
 import os
 import re
 import sys
+import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, os.path.join(HERE, "..", "e2e"))
+for folder in ("../e2e", "../bench/gpu"):
+    sys.path.insert(0, os.path.join(HERE, folder))
 import ck
+import kernels
 
 WIDTH = 64
 SHAPE = f"--layers 2 --hidden {WIDTH} --heads 2 --seq 64 --batch 4 --vocab 1031 --weights".split()
@@ -47,6 +50,18 @@ def refused(bench, data, flags):
             )
 
 
+def recorded(bench):
+    """kernels.py finds all calls of a step in what is emitted: their times are the planned step."""
+    plan = bench.path("plan.json")
+    with tempfile.TemporaryDirectory() as folder:
+        flags = ["--loss", "loss", "--dtype", "bf16", "--json", plan]
+        kernels.emit(bench.ckc_path, bench.path("gpt.onnx"), flags, folder)
+        calls = kernels.calls(folder)
+    found, want = sum(c.count * c.planned for c in calls), ck.plan(plan)["summary"]["step_seconds"]
+    bench.check(abs(found / want - 1) < 0.01, f"calls take {found} s of a step of {want} s")
+    bench.check(any(c.launches for c in calls), "no launches were recorded")
+
+
 def main():
     nvcc, gpt = (os.path.abspath(x) for x in sys.argv[3:5])
     del sys.argv[3:5]
@@ -67,6 +82,7 @@ def main():
                 f"{name}, {dtype}: {done.returncode} {done.stderr[-300:]}",
             )
     refused(bench, data, flags)
+    recorded(bench)
     bench.finish()
 
 

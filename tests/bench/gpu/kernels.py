@@ -124,8 +124,10 @@ def calls(folder):
     program = re.search(r"struct ckr_instr instr0\[\] = \{\n(.*?)\n\};", text, re.S)[1]
     number = r"([\d.e+-]+), "
     rows = re.findall(
-        r"\{ (\w+), \"(\w+)\", .*?\n\t  [\d, -]+?, " + 3 * number + r"NULL, (\d) \}", program
+        r"\{ (\w+), \"(\w+)\", .*?\n\t  [\d, -]+?, " + 3 * number + r"NULL, \d+, (\d) \}", program
     )
+    if not rows:
+        sys.exit("model.c: no instructions: struct ckr_instr has other members")
     count = collections.Counter(r[0] for r in rows)
     shapes = functions(folder)
     told = launches(folder, [name for name in count if name != "NULL"])
