@@ -232,6 +232,11 @@ static const struct option_spec table[] = {
 	  "with --cp: the dim of an input that counts positions, from 0 "
 	  "(default: the only named dim of inputs behind the first)",
 	  .expected = "INPUT=AXIS" },
+	{ "cp-attention", "auto|gather|heads", G_TARGET, set_word,
+	  FIELD(opt.cp_attention), CI, "with --cp: gather keys and values for "
+	  "attention, or exchange a part of the positions for a part of the "
+	  "heads; auto: what takes less time (default: auto)",
+	  WORDS(EXCHANGE_AUTO, EXCHANGE_KEYS, EXCHANGE_HEADS) },
 	{ "ep", "E", G_TARGET, set_whole, FIELD(opt.ep), CI,
 	  "share the experts of mixtures out to every E replicas side by side "
 	  "(expert parallelism); each computes its experts for the tokens of "
@@ -611,6 +616,9 @@ check_cp(struct cli *c, FILE *err)
 		fprintf(err, "ckc: --cp-dim %s=%lld: expected --cp C, the "
 		        "replicas that share positions; try: --cp 2\n",
 		        c->opt.cp_input, (long long)c->opt.cp_axis);
+	else if (!c->opt.cp && option_given(c, "cp-attention"))
+		fprintf(err, "ckc: --cp-attention: expected --cp C, the "
+		        "replicas that share positions; try: --cp 2\n");
 	else if (c->opt.cp > 1 && other)
 		fprintf(err, "ckc: --cp and %s cannot be combined; leave out "
 		        "%s\n", other, other);
