@@ -208,6 +208,33 @@ class Saves(ck.Bench):
                 self.must(done, f"kill {i}: resume at {found[0]}")
         print(f"killed in {KILLS} runs, files of steps {sorted(seen, key=int)}")
 
+    def killed_each(self):
+        """Before each write, flush, rename and deletion, also without --save-async."""
+        run, count = self.mlp(), self.path("count")
+        plain = self.every_step(run, "plain")
+        whole = [plain["1"], plain["2"], plain["3"]]
+
+        def killed(fault, *how, env=()):
+            at = self.folder("each") + "/s"
+            with open(at, "wb") as f:
+                f.write(plain["1"])
+            words = (*run, "--resume", at, "--steps", 3, "--save", at, "--save-every", 1, *how)
+            done = self.ckrun(*words, "--quiet", env={**self.fault(fault), **dict(env)})
+            return done, at
+
+        for how in (), ("--save-async",):
+            self.must(killed("none:0", *how, env={"CKC_FAULT_COUNT": count})[0], f"{how}: count")
+            with open(count) as f:
+                changes, seen = int(f.read().split()[2]), set()
+            for n in range(1, changes + 1):
+                done, at = killed(f"kill:{n}", *how)
+                data = ck.content(at)
+                self.check(done.returncode < 0, f"{how}, change {n}: status {done.returncode}")
+                if self.check(data in whole, f"{how}, change {n}: {len(data)} bytes of no step"):
+                    seen.add(whole.index(data))
+            self.check(len(seen) > 1, f"{how}: files of steps {seen}")
+            print(f"{how}: killed before each of {changes} changes, files of steps {seen}")
+
     def stopped(self):
         """SIGTERM while a file is written: the state after the last step is saved."""
         run, steps = self.gpt(), 60
@@ -412,6 +439,7 @@ PARTS = (
     "resumed",
     "goes_on",
     "killed",
+    "killed_each",
     "stopped",
     "full",
     "soon",
