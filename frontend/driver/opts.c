@@ -551,7 +551,8 @@ check_zero_group(struct cli *c, FILE *err)
 static int
 check_ep(struct cli *c, FILE *err)
 {
-	long long ep = c->opt.ep, dp = c->opt.dp;
+	long long ep = c->opt.ep, cp = c->opt.cp > 1 ? c->opt.cp : 1;
+	long long dp = (c->opt.dp > 0 || cp == 1 ? c->opt.dp : 1) * cp;
 	long long near = dp > 0 && ep > 1 ? nearest_divisor(dp, ep) : 0;
 
 	if (option_given(c, "expert-capacity")
@@ -575,8 +576,9 @@ check_ep(struct cli *c, FILE *err)
 		        "%lld --dp %lld\n", ep, ep, c->opt.dp ? "--dp auto"
 		        : "no --dp", ep, ep);
 	else if (dp % ep)
-		fprintf(err, "ckc: --ep %lld: expected a divisor of --dp %lld; "
-		        "try: --ep %lld\n", ep, dp, near ? near : dp);
+		fprintf(err, "ckc: --ep %lld: expected a divisor of %s %lld; "
+		        "try: --ep %lld\n", ep, cp > 1 ? "--dp times --cp, "
+		        "which is" : "--dp", dp, near ? near : dp);
 	else if (c->opt.halves != SPLIT_OFF)
 		fprintf(err, "ckc: --ep and --halves cannot be combined; try: "
 		        "--halves off\n");
@@ -606,10 +608,6 @@ check_zero(struct cli *c, FILE *err)
 static int
 check_cp(struct cli *c, FILE *err)
 {
-	const char *other = c->opt.ep > 1 ? "--ep"
-		: c->opt.halves != SPLIT_OFF ? "--halves"
-		: c->automatic ? "--auto" : c->opt.dp == DP_ANY ? "--dp auto"
-		: NULL;
 	long long n = c->opt.dp > 0 ? c->opt.dp : 1;
 
 	if (!c->opt.cp && c->opt.cp_input)
@@ -619,9 +617,13 @@ check_cp(struct cli *c, FILE *err)
 	else if (!c->opt.cp && option_given(c, "cp-attention"))
 		fprintf(err, "ckc: --cp-attention: expected --cp C, the "
 		        "replicas that share positions; try: --cp 2\n");
-	else if (c->opt.cp > 1 && other)
-		fprintf(err, "ckc: --cp and %s cannot be combined; leave out "
-		        "%s\n", other, other);
+	else if (c->opt.cp > 1 && c->automatic)
+		fprintf(err, "ckc: --cp and --auto cannot be combined: --auto "
+		        "chooses among replicas that have whole samples; leave "
+		        "out --auto\n");
+	else if (c->opt.cp > 1 && c->opt.dp == DP_ANY)
+		fprintf(err, "ckc: --cp and --dp auto cannot be combined; try: "
+		        "--dp 2\n");
 	else if (c->opt.cp > 1 && n * c->opt.cp > GROUP_MAX)
 		fprintf(err, "ckc: --dp %lld --cp %lld: expected at most %d "
 		        "replicas, found %lld\n", n, (long long)c->opt.cp,

@@ -72,6 +72,18 @@ FORMS = {
     "micro of samples": (
         "gpt2-dynamo-dyn", 4, SGD, ["--dp", 2, "--cp", 3, "--grad-accum", 2, "--zero", 2], 1,
     ),
+    "halves": ("gpt2-dynamo-dyn", 4, SGD, ["--cp", 2, "--tp", 2, "--halves", "on"], 4),
+    "halves of one replica": ("gpt2-dynamo-dyn", 4, SGD, ["--cp", 3, "--halves", "on"], 4),
+    "halves, zero 3": (
+        "gpt2-dynamo-dyn", 8, SGD,
+        ["--dp", 2, "--cp", 2, "--tp", 2, "--sp", "--halves", "on", "--zero", 3], 4,
+    ),
+    "halves, dropout": (
+        "chargpt", 8, SGD, ["--dp", 2, "--cp", 2, "--tp", 2, "--halves", "on"], 4,
+    ),
+    "halves, heads, dropout": (
+        "chargpt", 8, SGD, ["--dp", 2, "--cp", 2, "--halves", "on", *HEADS], 4,
+    ),
     "heads": ("gpt2-dynamo-dyn", 2, SGD, ["--cp", 2, *HEADS], 2),
     "heads of one sample": ("gpt2-dynamo-dyn", 1, SGD, ["--cp", 4, *HEADS], 1),
     "heads, ranks": ("gpt2-dynamo-dyn", 2, SGD, ["--cp", 2, "--tp", 2, "--sp", *HEADS], 2),
@@ -355,7 +367,8 @@ class Context(ck.Bench):
 
     def prices(self, more):
         """The form that takes less time, by the bytes and messages of each."""
-        rng, seen, d, rate = np.random.default_rng(3), set(), 8, DEVICE["link_bytes_per_second"]
+        rng, seen, d = np.random.default_rng(3), set(), 8
+        rate = DEVICE["link_bytes_per_second"]
         for _ in range(40):
             c = int(rng.choice([2, 3, 4]))
             groups, t = c * int(rng.choice([1, 2])), 2 * c * int(rng.choice([1, 4, 16]))
@@ -465,6 +478,9 @@ class Context(ck.Bench):
             )
             self.check(not os.path.exists(self.path("no.so")), f"{flags}: a file is left")
 
+        vit = self.model(os.path.join("plan", "vit-dynamo"))
+        positions = ["--cp", 2, "--cp-dim", "pixel_values=2"]
+        no(vit, positions, "node 'node_cat' (Concat)", "runs along the sequence", "is whole")
         gpt, fixed = self.model("gpt2-dynamo-dyn"), self.model("bert-cls-dynamo")
         dims = self.dims("gpt2-dynamo-dyn", 2)
         no(gpt, [*dims, "--cp", 5], "that 5 divides, such as 10 or 15, found 12", "--dim seq=15")
@@ -474,8 +490,9 @@ class Context(ck.Bench):
         no(gpt, [*dims, "--cp", 2000], "--cp: expected")
         no(gpt, [*dims, "--cp", 600, "--dp", 2], "at most 1024 replicas, found 1200")
         no(gpt, [*dims, "--cp", 2, "--dp", "auto"], "--cp and --dp auto cannot be combined")
-        no(gpt, [*dims, "--cp", 2, "--dp", 2, "--ep", 2], "--cp and --ep cannot be combined")
-        no(gpt, [*dims, "--cp", 2, "--halves", "on"], "--cp and --halves cannot be combined")
+        no(gpt, [*dims, "--cp", 2, "--dp", 2, "--ep", 3], "divisor of --dp times --cp, which is 4")
+        auto = ["--auto", "--global-batch", 8]
+        no(gpt, [*dims, "--cp", 2, *auto], "--auto chooses among replicas that have whole samples")
         no(gpt, [*dims, "--cp", 4, "--zero", 1, "--zero-group", 3], "--dp times --cp", "4; try")
         no(gpt, [*dims, "--cp-dim", "input_ids=1"], "expected --cp C", "try: --cp 2")
         no(gpt, [*dims, "--cp", 2, "--cp-dim", "input_ids"], "expected INPUT=AXIS")
@@ -497,7 +514,8 @@ class Context(ck.Bench):
 
 def main():
     bench = Context()
-    parts = ["models", "forms", "bytes", "heads", "large", "files", "evaluation", "processes", "refusals"]
+    parts = ["models", "forms", "bytes", "heads", "large", "files", "evaluation", "processes"]
+    parts += ["refusals"]
     for part in bench.names or parts:
         getattr(bench, part)()
     bench.finish()
