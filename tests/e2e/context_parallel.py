@@ -90,6 +90,10 @@ FORMS = {
     "heads, rotary": ("llama-ts17-dyn", 4, SGD, ["--dp", 2, "--cp", 2, "--zero", 3, *HEADS], 2),
     "heads, dropout": ("chargpt", 4, SGD, ["--dp", 2, "--cp", 2, *HEADS], 2),
     "heads, dropout, ranks": ("chargpt", 4, SGD, ["--dp", 2, "--cp", 2, "--tp", 2, *HEADS], 2),
+    "heads, dropped scores": ("gpt2-dropout-ts17", 2, SGD, ["--cp", 2, *HEADS], 2),
+    "heads, dropped scores, ranks": (
+        "gpt2-dropout-ts17", 2, SGD, ["--cp", 2, "--tp", 2, *HEADS], 2,
+    ),
     "heads, masks": ("bert-mlm-dynamo-dyn", 2, SGD, ["--cp", 2, *HEADS], 2),
     "heads, all again": (
         "gpt2-dynamo-dyn", 2, SGD, ["--cp", 2, "--recompute", "full", *HEADS], 2,
@@ -504,6 +508,7 @@ class Context(ck.Bench):
         no(gpt, [*dims, "--cp", 2, "--cp-attention", "x"], "expected auto|gather|heads")
         no(gpt, [*dims, "--cp", 3, *HEADS], "heads that 3 divides, found 4", "--cp-attention auto")
         no(gpt, [*dims, "--cp", 2, *HEADS, "--attention", "unfused"], "no fused attention")
+        no(gpt, [*dims, "--cp", 2, "--tp", 4, *HEADS], "query heads that 8 divides, found 4")
         llama_ = self.model("llama-ts17-dyn")
         no(llama_, [*dims, "--cp", 4, *HEADS], "key heads that 4 divides, found 2")
         done = self.ckc(gpt, *dims, "--cp", 2, "--quiet", "-o", self.path("two.so"), *FLAGS)
