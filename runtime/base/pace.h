@@ -7,8 +7,9 @@
 #include <stdbool.h>
 
 /* Of the time that goes by, in CPU time.  Where kernels occupy all cores, each
- * waits for the slowest thread: steps take so much longer. */
-#define PACE_SHARE 0.02
+ * waits for the slowest thread: steps take so much longer, and as much again
+ * for what has left the caches. */
+#define PACE_SHARE 0.01
 /* Seconds in which all the work is done, also if it takes a larger share. */
 #define PACE_LONGEST 600.0
 

@@ -158,7 +158,7 @@ static const struct option_spec rows[] = {
 	  "also keep the last N periodic checkpoints, as FILE.STEP" },
 	{ "save-async", NULL, G_FILES, set_true, AT(save_async), T,
 	  "write the checkpoints of --save-every and --save-best while "
-	  "training goes on, in 2 % of a core's time and 10 minutes at most; "
+	  "training goes on, in 1 % of a core's time and 10 minutes at most; "
 	  "needs host memory for a copy of them" },
 	{ "resume", "FILE", G_FILES, set_once, AT(resume), A,
 	  "resume from a checkpoint" },
