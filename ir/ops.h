@@ -394,11 +394,13 @@ OP(RNN,          "rnn",          SIG(3, 8, 3, NOSTAT, F_FOLDED), ATTR(I(kind, 0)
  *   is added, bool keeps where true.  A row that sees no key gives zeros.
  *   context > 0: T are this replica's queries, in their order, of those that so
  *   many replicas have together: a stretch of them, or with Graph.zigzag two.
+ *   share_heads 1: T are all queries, and H and G this replica's part of the
+ *   heads, in the order of replicas (of a rank's heads, if they are sharded).
  * attention_grad(do, q, k, v, o, lse, mask?) -> dq, dk, dv; with packed 1 one
  *   output [B,T,(H+2G)*D] that holds q|k|v parts side by side in a row, as
  *   the gradient of a fused qkv projection wants it. */
-OP(ATTENTION,      "attention",      SIG(3, 4, 2, NOSTAT, F_CONTRACT | F_RNG | F_WIDE_3 | F_HALF), ATTR(F(scale, 1) I(causal, 0) F(ratio, 0) I(stream, 0) I(batch_segments, 0) I(half, 0) I(context, 0)), RULES(attention, none, none, attention, attention, heads), EMIT(attention))
-OP(ATTENTION_GRAD, "attention_grad", SIG(6, 7, VARIADIC, NOSTAT, F_CONTRACT | F_RNG | F_LIN0), ATTR(F(scale, 1) I(causal, 0) F(ratio, 0) I(stream, 0) I(packed, 0) I(batch_segments, 0) I(half, 0) I(context, 0)), RULES(attention_grad, none, none, attention_grad, none, heads_grad), EMIT(attention_grad))
+OP(ATTENTION,      "attention",      SIG(3, 4, 2, NOSTAT, F_CONTRACT | F_RNG | F_WIDE_3 | F_HALF), ATTR(F(scale, 1) I(causal, 0) F(ratio, 0) I(stream, 0) I(batch_segments, 0) I(half, 0) I(context, 0) I(share_heads, 0)), RULES(attention, none, none, attention, attention, heads), EMIT(attention))
+OP(ATTENTION_GRAD, "attention_grad", SIG(6, 7, VARIADIC, NOSTAT, F_CONTRACT | F_RNG | F_LIN0), ATTR(F(scale, 1) I(causal, 0) F(ratio, 0) I(stream, 0) I(packed, 0) I(batch_segments, 0) I(half, 0) I(context, 0) I(share_heads, 0)), RULES(attention_grad, none, none, attention_grad, none, heads_grad), EMIT(attention_grad))
 
 /* ---- update: run in phase update (or backward, see --update-in-backward) ----
  * fill() -> y: constant `value` of attr shape, f32 (the seed dloss).
@@ -474,7 +476,8 @@ OP(ADAFACTOR_SQUARES, "adafactor_squares", SIG(3, 7, 1, NOSTAT, FLOPS(10)), ATTR
  * all_gather(x: Shard) -> y: Replicate or ReplicatePartial, by side as above.
  * reduce_scatter(x: Partial) -> y: Shard, the rank's shard of the sum.
  * all_to_all(x: Shard) -> y: Shard by to_axis, to_first_axis, to_replication and
- *   to_segment.
+ *   to_segment; mirror is of both sides.  With group 7 one of the axes is that
+ *   of positions and the lesser one that of heads.
  * replicate(x: Replicate) -> y: ReplicatePartial.  Moves nothing.
  * own(x) -> y: Shard, the rank's shard of x.  from 0: x is Replicate, from 1:
  *   ReplicatePartial.
@@ -508,7 +511,7 @@ OP(ADAFACTOR_SQUARES, "adafactor_squares", SIG(3, 7, 1, NOSTAT, FLOPS(10)), ATTR
 OP(ALL_REDUCE,     "all_reduce",     SIG(1, 1, 1, NOSTAT, F_COMM | F_LIN0 | F_OVER | F_SENDS), ATTR(I(reduction, 0) I(side, 0) I(group, 0)), RULES(same, none, none, two_rings, all_reduce, comm), EMIT(comm))
 OP(ALL_GATHER,     "all_gather",     SIG(1, 1, 1, NOSTAT, F_COMM | F_LIN0 | F_SENDS | F_JOINS | F_BLOCKS_0), ATTR(SHARDED I(side, 0) I(group, 0)), RULES(gathered, none, none, ring, all_gather, comm), EMIT(comm))
 OP(REDUCE_SCATTER, "reduce_scatter", SIG(1, 1, 1, NOSTAT, F_COMM | F_LIN0 | F_SENDS | F_JOINS), ATTR(SHARDED I(group, 0)), RULES(own, none, none, ring, reduce_scatter, comm), EMIT(comm))
-OP(ALL_TO_ALL,     "all_to_all",     SIG(1, 1, 1, NOSTAT, F_COMM | F_SENDS | F_BLOCKS_0), ATTR(SHARDED I(to_axis, 0) I(to_first_axis, 0) I(to_replication, 1) L(to_segment)), RULES(all_to_all, none, none, exchange, all_to_all, comm), EMIT(comm))
+OP(ALL_TO_ALL,     "all_to_all",     SIG(1, 1, 1, NOSTAT, F_COMM | F_SENDS | F_BLOCKS_0), ATTR(SHARDED I(to_axis, 0) I(to_first_axis, 0) I(to_replication, 1) L(to_segment) I(group, 0)), RULES(all_to_all, none, none, exchange, all_to_all, comm), EMIT(comm))
 OP(REPLICATE,      "replicate",      SIG(1, 1, 1, NOSTAT, F_VIEW | F_BLOCKS_0), ATTR(), RULES(same, none, none, view, replicate, comm), EMIT(view))
 OP(OWN,            "own",            SIG(1, 1, 1, NOSTAT, F_COMM | F_LIN0 | F_BLOCKS_0), ATTR(SHARDED I(from, 0) I(group, 0)), RULES(own, none, none, copy, own, comm), EMIT(comm))
 OP(GATHER_INTO,    "gather_into",    SIG(2, 2, 1, NOSTAT, F_COMM | F_WRITES | F_BLOCKS_0 | F_BLOCKS_1), ATTR(SHARDED I(group, 1)), RULES(gather_into, none, none, ring, none, comm), EMIT(comm))

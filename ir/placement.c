@@ -47,10 +47,25 @@ placement_to_attr(const Placement *s, Op op, Attr *a)
 Placement
 placement_after_exchange(const Node *n)
 {
-	return placement_from_segments(n->attr.ALL_TO_ALL.to_axis,
+	Placement s = placement_from_segments(n->attr.ALL_TO_ALL.to_axis,
 	                           n->attr.ALL_TO_ALL.to_first_axis,
 	                           n->attr.ALL_TO_ALL.to_replication,
 	                           &n->attr.ALL_TO_ALL.to_segment);
+
+	s.mirror = n->attr.ALL_TO_ALL.mirror != 0;
+	return s;
+}
+
+void
+placement_to_exchange(const Placement *from, const Placement *to, Attr *a)
+{
+	placement_to_attr(from, OP_ALL_TO_ALL, a);
+	a->ALL_TO_ALL.to_axis = to->axis;
+	a->ALL_TO_ALL.to_first_axis = to->first_axis;
+	a->ALL_TO_ALL.to_replication = to->replication;
+	a->ALL_TO_ALL.to_segment.n = to->nsegment;
+	for (int i = 0; i < to->nsegment; i++)
+		a->ALL_TO_ALL.to_segment.v[i] = to->segment[i];
 }
 
 Placement

@@ -9,8 +9,9 @@ enum { SEGMENTS_MAX = 1 << 20 };
 /* The placement of a collective's sharded side, from its attributes. */
 Placement placement_of_attr(const Node *);
 void placement_to_attr(const Placement *, Op, Attr *);
-/* What an all_to_all makes of it. */
+/* What an all_to_all makes of it; the attributes of one. */
 Placement placement_after_exchange(const Node *);
+void placement_to_exchange(const Placement *from, const Placement *to, Attr *);
 bool placement_eq(const Placement *, const Placement *);
 /* Both are sharded alike, or neither is: three heads on a rank each may have
  * the shape of one head that all ranks have. */

@@ -59,6 +59,7 @@ enum optimizer {
 };
 enum tri { TRI_AUTO, TRI_ON, TRI_OFF };
 enum offload_choice { OFFLOAD_OFF, OFFLOAD_STATE, OFFLOAD_AUTO };
+enum cp_attention { EXCHANGE_AUTO, EXCHANGE_KEYS, EXCHANGE_HEADS };
 enum halves_choice { SPLIT_OFF, SPLIT_ON, SPLIT_AUTO };
 
 /* What the user asked for; filled by frontend/driver/opts.c, read by passes. */
@@ -127,6 +128,7 @@ struct options {
 	const char *cp_input;           /* an input with positions; NULL: by the
 	                                 * names of dims, */
 	int64_t cp_axis;                /* along this dim */
+	enum cp_attention cp_attention; /* what they exchange for attention */
 	int64_t ep;                     /* replicas side by side that share the
 	                                 * experts; 0: each has all */
 	double expert_capacity;         /* rows that a replica has room for, as

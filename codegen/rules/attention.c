@@ -11,28 +11,35 @@ emit_strides(struct emit *e, const char *name, const int64_t *s)
 
 struct attrs {
 	double scale, ratio;
-	int64_t causal, stream, batch_segments, half, context;
+	int64_t causal, stream, batch_segments, half, context, share_heads;
 };
 
 /* Position of this rank's shard of the batch or the heads in the whole, and of
- * that in all replicas: masks of dropout are numbered by it. */
+ * that in all replicas: masks of dropout are numbered by it.  Of a rank's heads
+ * a replica may have a part. */
 static void
-emit_piece(struct emit *e, const Val *o, bool of_batch, int64_t half)
+emit_piece(struct emit *e, const Val *o, const struct attrs *at)
 {
 	Shape whole = val_whole(o);
 	int axis = o->placement.axis;
-	long long shared = o->placement.replication, heads = whole.dim[1],
-		  step = 0;
+	bool of_batch = at->batch_segments;
+	long long shared = o->placement.replication, step = 0,
+		  parts = at->share_heads ? at->context : 1,
+		  heads = whole.dim[1] * parts;
 
-	if (o->placement.kind != PLACEMENT_SHARD && !of_batch)
+	if (o->placement.kind != PLACEMENT_SHARD && !of_batch && parts == 1)
 		return;
 	if (o->placement.kind == PLACEMENT_SHARD)
-		step = o->shape.dim[axis] * (axis ? 1 : heads);
+		step = o->shape.dim[axis] * (axis ? parts : heads);
 	out_line(e->out,
 	         ".all = %lld, .first = env->rank / %lld * INT64_C("
-	         "%lld) + %s * INT64_C(%lld),",
-	         heads, shared ? shared : 1, step, random_part(e, half),
+	         "%lld) + %s * INT64_C(%lld)",
+	         heads, shared ? shared : 1, step, random_part(e, at->half),
 	         of_batch ? whole.dim[0] * heads : 0);
+	if (parts > 1)
+		out_line(e->out, "\t+ env->replica %% %lldu * INT64_C(%lld)",
+		         parts, (long long)o->shape.dim[1]);
+	out_line(e->out, ",");
 }
 
 /* The queries that replicas with the same samples have together, and those of
@@ -88,9 +95,10 @@ emit_struct(struct emit *e, const Node *n, const struct attrs *at,
 	if (at->ratio > 0) {
 		out_line(e->out, ".stream = (uint32_t)%s,",
 		         emit_const(e, at->stream));
-		emit_piece(e, o, at->batch_segments, at->half);
+		emit_piece(e, o, at);
 	}
-	emit_stretches(e, at->context, q->shape.dim[2], k->shape.dim[2]);
+	emit_stretches(e, at->share_heads ? 1 : at->context, q->shape.dim[2],
+	               k->shape.dim[2]);
 	out_line(e->out, ".type = %s,", tables_dtype(q->dt));
 	if (e->emitter->attention)
 		e->emitter->attention(e, n, q, k);
@@ -140,7 +148,7 @@ emit_attention(struct emit *e, const Node *n)
 	struct attrs at = { n->attr.ATTENTION.scale, n->attr.ATTENTION.ratio,
 		n->attr.ATTENTION.causal, n->attr.ATTENTION.stream,
 		n->attr.ATTENTION.batch_segments, n->attr.ATTENTION.half,
-		n->attr.ATTENTION.context };
+		n->attr.ATTENTION.context, n->attr.ATTENTION.share_heads };
 
 	if (!check_attention(e, n, 3, q, mask, o ? o : q, at.ratio))
 		return false;
@@ -179,7 +187,8 @@ emit_attention_grad(struct emit *e, const Node *n)
 		n->attr.ATTENTION_GRAD.ratio, n->attr.ATTENTION_GRAD.causal,
 		n->attr.ATTENTION_GRAD.stream,
 		n->attr.ATTENTION_GRAD.batch_segments,
-		n->attr.ATTENTION_GRAD.half, n->attr.ATTENTION_GRAD.context };
+		n->attr.ATTENTION_GRAD.half, n->attr.ATTENTION_GRAD.context,
+		n->attr.ATTENTION_GRAD.share_heads };
 	int64_t starts[3] = { 0 };
 	const char *to[3];
 

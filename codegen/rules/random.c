@@ -170,11 +170,12 @@ const char *
 random_part(struct emit *e, int64_t half)
 {
 	long long context = e->g->context ? e->g->context : 1;
+	const char *part = context > 1
+		? arena_printf(e->arena, "env->replica / %lldu", context)
+		: "env->replica";
 
-	return half ? arena_printf(e->arena, "(2 * env->replica + %d)",
-	                           half == 2)
-	     : context > 1 ? arena_printf(e->arena, "env->replica / %lldu",
-	                                  context) : "env->replica";
+	return half ? arena_printf(e->arena, "(2 * (%s) + %d)", part, half == 2)
+		    : part;
 }
 
 /* Element `at` is in run at / n of this part, one of `parts` whose runs
@@ -211,6 +212,9 @@ index_text(struct emit *e, const struct loop_nest *nest,
 	int64_t n = replica_run(e, nest, m), run = position_run(nest, m);
 	long long context = e->g->context;
 	int64_t half = count_segments(m, "half");
+	const char *parts = context ? arena_printf(e->arena, "(env->replicas / "
+	                                           "%lldu)", context)
+		: "env->replicas";
 
 	at = arena_printf(e->arena, "0%s%s", at, first_element_text(e, nest));
 	if (run)
@@ -219,10 +223,9 @@ index_text(struct emit *e, const struct loop_nest *nest,
 		                 position_part(e, at, run));
 	if (!n)
 		return at;
-	return spread_text(e, at, n, half ? "2 * env->replicas"
-	                   : context ? arena_printf(e->arena, "env->replicas / "
-	                                            "%lldu", context)
-	                   : "env->replicas", random_part(e, half));
+	return spread_text(e, at, n, half ? arena_printf(e->arena, "2 * %s",
+	                                                 parts)
+	                   : parts, random_part(e, half));
 }
 
 static int64_t

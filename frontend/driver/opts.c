@@ -232,6 +232,11 @@ static const struct option_spec table[] = {
 	  "with --cp: the dim of an input that counts positions, from 0 "
 	  "(default: the only named dim of inputs behind the first)",
 	  .expected = "INPUT=AXIS" },
+	{ "cp-attention", "auto|gather|heads", G_TARGET, set_word,
+	  FIELD(opt.cp_attention), CI, "with --cp: gather keys and values for "
+	  "attention, or exchange a part of the positions for a part of the "
+	  "heads; auto: what takes less time (default: auto)",
+	  WORDS(EXCHANGE_AUTO, EXCHANGE_KEYS, EXCHANGE_HEADS) },
 	{ "ep", "E", G_TARGET, set_whole, FIELD(opt.ep), CI,
 	  "share the experts of mixtures out to every E replicas side by side "
 	  "(expert parallelism); each computes its experts for the tokens of "
@@ -555,7 +560,8 @@ check_zero_group(struct cli *c, FILE *err)
 static int
 check_ep(struct cli *c, FILE *err)
 {
-	long long ep = c->opt.ep, dp = c->opt.dp;
+	long long ep = c->opt.ep, cp = c->opt.cp > 1 ? c->opt.cp : 1;
+	long long dp = (c->opt.dp > 0 || cp == 1 ? c->opt.dp : 1) * cp;
 	long long near = dp > 0 && ep > 1 ? nearest_divisor(dp, ep) : 0;
 
 	if (option_given(c, "expert-capacity")
@@ -579,8 +585,9 @@ check_ep(struct cli *c, FILE *err)
 		        "%lld --dp %lld\n", ep, ep, c->opt.dp ? "--dp auto"
 		        : "no --dp", ep, ep);
 	else if (dp % ep)
-		fprintf(err, "ckc: --ep %lld: expected a divisor of --dp %lld; "
-		        "try: --ep %lld\n", ep, dp, near ? near : dp);
+		fprintf(err, "ckc: --ep %lld: expected a divisor of %s %lld; "
+		        "try: --ep %lld\n", ep, cp > 1 ? "--dp times --cp, "
+		        "which is" : "--dp", dp, near ? near : dp);
 	else if (c->opt.halves != SPLIT_OFF)
 		fprintf(err, "ckc: --ep and --halves cannot be combined; try: "
 		        "--halves off\n");
@@ -610,19 +617,22 @@ check_zero(struct cli *c, FILE *err)
 static int
 check_cp(struct cli *c, FILE *err)
 {
-	const char *other = c->opt.ep > 1 ? "--ep"
-		: c->opt.halves != SPLIT_OFF ? "--halves"
-		: c->automatic ? "--auto" : c->opt.dp == DP_ANY ? "--dp auto"
-		: NULL;
 	long long n = c->opt.dp > 0 ? c->opt.dp : 1;
 
 	if (!c->opt.cp && c->opt.cp_input)
 		fprintf(err, "ckc: --cp-dim %s=%lld: expected --cp C, the "
 		        "replicas that share positions; try: --cp 2\n",
 		        c->opt.cp_input, (long long)c->opt.cp_axis);
-	else if (c->opt.cp > 1 && other)
-		fprintf(err, "ckc: --cp and %s cannot be combined; leave out "
-		        "%s\n", other, other);
+	else if (!c->opt.cp && option_given(c, "cp-attention"))
+		fprintf(err, "ckc: --cp-attention: expected --cp C, the "
+		        "replicas that share positions; try: --cp 2\n");
+	else if (c->opt.cp > 1 && c->automatic)
+		fprintf(err, "ckc: --cp and --auto cannot be combined: --auto "
+		        "chooses among replicas that have whole samples; leave "
+		        "out --auto\n");
+	else if (c->opt.cp > 1 && c->opt.dp == DP_ANY)
+		fprintf(err, "ckc: --cp and --dp auto cannot be combined; try: "
+		        "--dp 2\n");
 	else if (c->opt.cp > 1 && n * c->opt.cp > GROUP_MAX)
 		fprintf(err, "ckc: --dp %lld --cp %lld: expected at most %d "
 		        "replicas, found %lld\n", n, (long long)c->opt.cp,

@@ -124,12 +124,35 @@ sharding_stages(struct sharding_rule *c)
 	return true;
 }
 
+/* Replicas exchange positions for heads: of a rank's heads each gets a part. */
+static bool
+exchange_rule(struct sharding_rule *c)
+{
+	const Placement *s = given_split(c);
+	Placement *to = &c->at[1 - c->from];
+	int one = (int)c->n->attr.ALL_TO_ALL.axis;
+	int other = (int)c->n->attr.ALL_TO_ALL.to_axis;
+	int heads = one < other ? one : other;
+
+	*to = *s;
+	if (shards_dim(s, one + other - heads))
+		return false;
+	if (!shards_dim(s, heads))
+		return true;
+	to->segment[0] = c->shape[1 - c->from].dim[heads];
+	return s->first_axis == s->axis && s->nsegment == 1
+		&& s->replication == 1 && placement_is_even(s, c->ranks)
+		&& placement_is_even(to, c->ranks);
+}
+
 /* Between replicas with the same samples: dims that have no positions. */
 static bool
 position_rule(struct sharding_rule *c)
 {
 	const Placement *s = given_split(c);
 
+	if (c->n->op == OP_ALL_TO_ALL)
+		return exchange_rule(c);
 	c->at[1 - c->from] = *s;
 	return !shards_dim(s, placement_of_attr(c->n).axis);
 }

@@ -5,7 +5,9 @@
  *         their positions each, in order.  Queries of attention are a
  *         replica's own; it gathers keys and values of all (Llama 3, 2024,
  *         section 3.3.2), and the adjoints of these are added up and shared
- *         out again.  Sums over positions are added up over replicas
+ *         out again.  Or it exchanges its positions of all heads for all
+ *         positions of its heads (cp_heads.c).  Sums over positions are added
+ *         up over replicas
  * where   along the replicas, as experts are: no new axis of ranks.  --dp N
  *         --cp C makes N * C replicas, so that sums of gradients, shards of
  *         ZeRO and files are those of that many.  Only the group of C is new
@@ -197,6 +199,8 @@ emit_parts(struct cp_partition *c, NodeId id, Placement *at)
 	bool is;
 
 	if (!cp_partition_loss(c, id, &is) || is)
+		return is && !diag_errors(c->p->diag);
+	if (!cp_exchange_heads(c, id, &is) || is)
 		return is && !diag_errors(c->p->diag);
 	n = &c->g->node[id];
 	if (place_by_operand(c, n, c->placement, at))
@@ -416,6 +420,10 @@ share_graph(Pass *p, Graph *g)
 		return diag_error(p->diag, "--cp %lld: no node has positions "
 		                  "and parameters; leave out --cp",
 		                  (long long)c.parts);
+	if (p->opt->cp_attention == EXCHANGE_HEADS && !c.heads)
+		return diag_error(p->diag, "--cp-attention heads: the model "
+		                  "has no fused attention over positions; "
+		                  "leave out --cp-attention");
 	if ((g->loss && !sum_loss(&c)) || !make_outputs_whole(&c))
 		return false;
 	adopt_versions(&c);

@@ -5,9 +5,8 @@
 
 #include <string.h>
 
-/* The placement of so many positions along a dim. */
-static Placement
-positions_along(const struct cp_partition *c, int axis, int64_t extent)
+Placement
+cp_positions(const struct cp_partition *c, int axis, int64_t extent)
 {
 	return c->g->zigzag && extent % (2 * c->parts) == 0
 		? placement_segments(axis, 2, extent / 2)
@@ -22,7 +21,7 @@ follow_queries(const struct cp_partition *c, const Node *n, int from,
                Placement *at)
 {
 	const Shape *q = &c->g->val[n->in[0]].shape;
-	const Placement s = positions_along(c, 2, q->dim[2]);
+	const Placement s = cp_positions(c, 2, q->dim[2]);
 	const Shape *mask = n->nin > 3 && n->in[3] ? &c->g->val[n->in[3]].shape
 			  : NULL;
 
@@ -33,7 +32,7 @@ follow_queries(const struct cp_partition *c, const Node *n, int from,
 	for (int k = 0; k < n->nout; k++)
 		at[n->nin + k] = s;
 	if (mask && mask->rank > 1 && mask->dim[mask->rank - 2] != 1)
-		at[3] = positions_along(c, mask->rank - 2, q->dim[2]);
+		at[3] = cp_positions(c, mask->rank - 2, q->dim[2]);
 	return true;
 }
 
@@ -149,7 +148,7 @@ cp_follow_positions(struct cp_partition *c, const Node *n)
 			if (follows)
 				*y = at[n->nin + i];
 			else if (keeps && i == 0)
-				*y = positions_along(c, s->axis,
+				*y = cp_positions(c, s->axis,
 				                  to->dim[s->axis]);
 		}
 	}
@@ -232,7 +231,7 @@ positions_by_option(struct cp_partition *c)
 		               : v->shape.rank == x->shape.rank
 		                 && v->shape.dim[i] == x->shape.dim[i]))
 			c->positions[val_id(c->g, v)] =
-				positions_along(c, i, v->shape.dim[i]);
+				cp_positions(c, i, v->shape.dim[i]);
 	}
 	return true;
 }
@@ -253,7 +252,7 @@ cp_find_positions(struct cp_partition *c)
 
 			if (v->dim_name[i] && !strcmp(name, v->dim_name[i])
 			    && s->kind != PLACEMENT_SHARD)
-				*s = positions_along(c, i, v->shape.dim[i]);
+				*s = cp_positions(c, i, v->shape.dim[i]);
 		}
 	return true;
 }

@@ -33,6 +33,7 @@ struct cp_partition {
 	bool *trained;                  /* it depends on a parameter */
 	struct cp_version **version;
 	bool any;                       /* something is partitioned */
+	bool heads;                     /* heads are exchanged */
 };
 
 /* cp_follow.c */
@@ -44,6 +45,14 @@ bool cp_follow(const struct cp_partition *, const Node *, int from,
 void cp_follow_positions(struct cp_partition *, const Node *);
 /* The inputs' dims of positions; false after a diagnostic. */
 bool cp_find_positions(struct cp_partition *);
+
+/* Where so many positions along a dim are. */
+Placement cp_positions(const struct cp_partition *, int axis, int64_t extent);
+
+/* cp_heads.c */
+/* Emit attention on a part of the heads, if that is what was asked for or takes
+ * less time; *is: it was emitted.  False after a diagnostic. */
+bool cp_exchange_heads(struct cp_partition *, NodeId, bool *is);
 
 /* cp_version.c */
 /* v, a value before the pass, in that placement; 0 after a diagnostic about

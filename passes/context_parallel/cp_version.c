@@ -107,25 +107,34 @@ cp_redefine(struct cp_partition *c, NodeId id, ValId by)
 	find_version(c, v, &c->placement[v], c->g->node[id].count_pass)->v = by;
 }
 
-/* A collective of those with the same samples, from or to a part. */
+/* A collective of those with the same samples. */
+static ValId
+emit_between(struct cp_partition *c, Op op, ValId x, Attr *a, NodeId like,
+             int count_pass)
+{
+	ValId y;
+
+	*attr_int_of(op, a, "mirror") = c->g->zigzag;
+	*attr_int_of(op, a, "group") = GROUP_CONTEXT;
+	y = cp_emit(c, op, 1, &x, a, like);
+	if (y)
+		c->g->node[c->g->val[y].def].count_pass = count_pass;
+	return y;
+}
+
+/* ... from or to a part. */
 static ValId
 emit_collective(struct cp_partition *c, Op op, ValId x, const Placement *s,
               NodeId like, int count_pass)
 {
 	Attr a;
-	ValId y;
 
 	placement_to_attr(s, op, &a);
-	*attr_int_of(op, &a, "mirror") = c->g->zigzag;
-	*attr_int_of(op, &a, "group") = GROUP_CONTEXT;
 	if (op == OP_OWN)
 		a.OWN.from = 1;
 	if (op == OP_ALL_GATHER)
 		a.ALL_GATHER.side = 1;
-	y = cp_emit(c, op, 1, &x, &a, like);
-	if (y)
-		c->g->node[c->g->val[y].def].count_pass = count_pass;
-	return y;
+	return emit_between(c, op, x, &a, like, count_pass);
 }
 
 static void
@@ -149,9 +158,10 @@ localise(const struct cp_partition *c, NodeId of, Node *n, const Placement *at)
 		*shape = shape_list(&c->g->val[n->out[0]].shape);
 	if (n->op == OP_SLICE && x->kind == PLACEMENT_SHARD)
 		n->attr.SLICE.start.v[x->axis] /= c->parts;
-	if (n->op == OP_ATTENTION && y->kind == PLACEMENT_SHARD
-	    && y->axis == 2)
+	if (n->op == OP_ATTENTION && y->kind == PLACEMENT_SHARD) {
 		n->attr.ATTENTION.context = c->parts;
+		n->attr.ATTENTION.share_heads = y->axis == 1;
+	}
 	set_segments(n, &c->g->val[old->out[0]].shape, y);
 }
 
@@ -251,6 +261,20 @@ gather_parts(struct cp_partition *c, ValId v, NodeId reader)
 	                     c->g->node[reader].count_pass);
 }
 
+/* From positions to heads, or back. */
+static ValId
+exchange_parts(struct cp_partition *c, ValId v, const Placement *to,
+               NodeId reader)
+{
+	const Placement *from = &c->placement[v];
+	int pass = c->g->node[reader].count_pass;
+	Attr a;
+
+	placement_to_exchange(from, to, &a);
+	return emit_between(c, OP_ALL_TO_ALL, find_version(c, v, from, pass)->v,
+	                    &a, c->g->val[v].def, pass);
+}
+
 static ValId
 add_summands(struct cp_partition *c, ValId v, NodeId reader)
 {
@@ -275,8 +299,10 @@ make_version(struct cp_partition *c, ValId v, const Placement *to,
 	const Placement whole = cp_whole();
 	ValId x;
 
-	if (to->kind == PLACEMENT_SHARD && from->kind != PLACEMENT_SHARD)
-		return take_part(c, v, to, reader);
+	if (to->kind == PLACEMENT_SHARD)
+		return from->kind == PLACEMENT_SHARD
+			? exchange_parts(c, v, to, reader)
+			: take_part(c, v, to, reader);
 	if (to->kind == PLACEMENT_PARTIAL
 	    && from->kind == PLACEMENT_REPLICATE_PARTIAL) {
 		x = cp_version(c, v, &whole, reader);

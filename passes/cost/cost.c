@@ -271,8 +271,11 @@ cost_expert_dw(const Graph *g, const Node *n)
 /* The last replica's queries see most, unless each has as far from the end what
  * it has from the beginning. */
 double
-causal_share(const Graph *g, int64_t context)
+causal_share(const Graph *g, const Node *n)
 {
+	Attr a = n->attr;
+	int64_t context = *attr_int_of(n->op, &a, "share_heads") ? 0
+		: *attr_int_of(n->op, &a, "context");
 	double c = context > 1 && !g->zigzag ? (double)context : 1;
 
 	return (2 * c - 1) / (2 * c);
@@ -302,8 +305,7 @@ attention_work(const Graph *g, const Node *n, ValId q, ValId k, ValId v,
 static struct work
 cost_attention(const Graph *g, const Node *n)
 {
-	double seen = n->attr.ATTENTION.causal
-		? causal_share(g, n->attr.ATTENTION.context) : 1;
+	double seen = n->attr.ATTENTION.causal ? causal_share(g, n) : 1;
 
 	return attention_work(g, n, n->in[0], n->in[1], n->in[2], seen, 1, 1);
 }
@@ -312,8 +314,7 @@ cost_attention(const Graph *g, const Node *n)
 static struct work
 cost_attention_grad(const Graph *g, const Node *n)
 {
-	double seen = n->attr.ATTENTION_GRAD.causal
-		? causal_share(g, n->attr.ATTENTION_GRAD.context) : 1;
+	double seen = n->attr.ATTENTION_GRAD.causal ? causal_share(g, n) : 1;
 
 	return attention_work(g, n, n->in[1], n->in[2], n->in[3], seen, 3, 2);
 }

@@ -94,9 +94,9 @@ bool device_parse(struct device_profile *, const char *text, size_t n, Arena *);
  * operands have 16 bits. */
 double device_seconds(const struct device_profile *, Op, bool has_16bit,
                       const struct cost *);
-/* The share of its causal scores that a replica computes at most, where
- * `context` replicas have a part of the queries each; 0: one alone. */
-double causal_share(const Graph *, int64_t context);
+/* The share of its scores that causal attention, or its gradient, computes: of
+ * the replica that computes most, if each has a part of the queries. */
+double causal_share(const Graph *, const Node *);
 /* World ranks of a collective: `stride` apart. */
 struct ring {
 	int64_t ranks, stride;

@@ -244,7 +244,8 @@ dp_set_stage(const Pass *p, Graph *g)
 
 	g->exact = o->zero > 0 || o->ep > 1;
 	g->zero_group = o->zero > 0 ? o->zero_group : 0;
-	g->expert_group = o->ep > 1 && o->ep < o->dp ? o->ep : 0;
+	g->expert_group = o->ep > 1 && o->ep < o->dp * (o->cp > 1 ? o->cp : 1)
+		? o->ep : 0;
 }
 
 static void

@@ -178,7 +178,7 @@ find_varying(struct exchange *e)
 
 		for (int k = 0; k < n->nin; k++)
 			any |= e->varies[n->in[k]];
-		if (n->op == OP_ALL_REDUCE && node_group(n) != GROUP_RANKS)
+		if (n->op == OP_ALL_REDUCE && node_group(n) == GROUP_REPLICAS)
 			any = false;
 		for (int k = 0; k < n->nout; k++)
 			e->varies[n->out[k]] = any;

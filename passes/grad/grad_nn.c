@@ -454,6 +454,7 @@ grad_attention(struct grad *c)
 	a.ATTENTION_GRAD.batch_segments = c->n.attr.ATTENTION.batch_segments;
 	a.ATTENTION_GRAD.half = c->n.attr.ATTENTION.half;
 	a.ATTENTION_GRAD.context = c->n.attr.ATTENTION.context;
+	a.ATTENTION_GRAD.share_heads = c->n.attr.ATTENTION.share_heads;
 	set_adjoints(c, adj_node(c, OP_ATTENTION_GRAD, in[6] ? 7 : 6, in, &a, 3,
 	                         c->want), 3, (const int[]){ 0, 1, 2 });
 	return true;

@@ -24,9 +24,7 @@ model_flops(const Graph *g, const Node *n, bool causal)
 	if (n->op != OP_ATTENTION && !grad)
 		return f;
 	if (grad ? n->attr.ATTENTION_GRAD.causal : n->attr.ATTENTION.causal)
-		f *= (causal ? 0.5 : 1)
-			/ causal_share(g, grad ? n->attr.ATTENTION_GRAD.context
-			               : n->attr.ATTENTION.context);
+		f *= (causal ? 0.5 : 1) / causal_share(g, n);
 	/* four products of five: the scores come from forward */
 	return grad ? f * 4 / 5 : f;
 }

@@ -120,12 +120,7 @@ emit_all_to_all(struct apply *a, ValId x, const Placement *from,
 	Attr attr;
 	ValId y;
 
-	placement_to_attr(from, OP_ALL_TO_ALL, &attr);
-	attr.ALL_TO_ALL.to_axis = to->axis;
-	attr.ALL_TO_ALL.to_first_axis = to->first_axis;
-	attr.ALL_TO_ALL.to_replication = to->replication;
-	attr.ALL_TO_ALL.to_segment.n = to->nsegment;
-	memcpy(attr.ALL_TO_ALL.to_segment.v, to->segment, sizeof to->segment);
+	placement_to_exchange(from, to, &attr);
 	y = emit_conversion(a, OP_ALL_TO_ALL, x, &attr, after);
 	a->g->val[y].placement = *to;
 	return y;
@@ -216,6 +211,18 @@ local_start(const struct apply *a, const Placement *s, int64_t start)
 	return local;
 }
 
+/* Replicas exchange the heads of a rank: one side has all of them. */
+static void
+localise_exchange(const Graph *g, Attr *a, const Shape *y)
+{
+	IntList *from = &a->ALL_TO_ALL.segment, *to = &a->ALL_TO_ALL.to_segment;
+
+	if (from->n == 1)
+		from->v[0] = y->dim[a->ALL_TO_ALL.axis];
+	if (to->n == 1)
+		to->v[0] = y->dim[a->ALL_TO_ALL.to_axis] * g->context;
+}
+
 static void
 localise_attributes(struct apply *a, NodeId id, const struct strategy *w)
 {
@@ -234,6 +241,9 @@ localise_attributes(struct apply *a, NodeId id, const struct strategy *w)
 		*group /= a->s->ranks;
 	}
 	switch (n->op) {
+	case OP_ALL_TO_ALL:
+		localise_exchange(a->g, &n->attr, y);
+		break;
 	case OP_SLICE:
 		if (x->kind == PLACEMENT_SHARD)
 			n->attr.SLICE.start.v[x->axis] = local_start(a, x,

@@ -158,7 +158,8 @@ static const struct option_spec rows[] = {
 	  "also keep the last N periodic checkpoints, as FILE.STEP" },
 	{ "save-async", NULL, G_FILES, set_true, AT(save_async), T,
 	  "write the checkpoints of --save-every and --save-best while "
-	  "training goes on; needs host memory for a copy of them" },
+	  "training goes on, in 1 % of a core's time and 10 minutes at most; "
+	  "needs host memory for a copy of them" },
 	{ "resume", "FILE", G_FILES, set_once, AT(resume), A,
 	  "resume from a checkpoint" },
 	{ "outputs", "FILE", G_FILES, set_once, AT(outputs), T,

@@ -271,7 +271,7 @@ check_part(const struct opening *o, uint32_t i, const char *path)
 		            (unsigned long long)is.bytes,
 		            (unsigned long long)m->bytes);
 	else
-		s = parts_hash(fd, path, false, &is, o->e);
+		s = parts_hash(fd, path, false, &is, NULL, o->e);
 	close(fd);
 	if (s != CKR_OK || is.header == m->header)
 		return s;
@@ -453,7 +453,7 @@ parts_verify(const struct array_file *f, uint32_t first, uint32_t by,
 		const struct array_file *p = &f->part[i];
 		struct part_mark is;
 
-		CKR_TRY(parts_hash(p->fd, p->path, true, &is, e));
+		CKR_TRY(parts_hash(p->fd, p->path, true, &is, NULL, e));
 		if (is.data != f->hash[i])
 			return err_set(e, CKR_EFORMAT, "%s: the data are "
 			               "damaged or of another run: their hash "

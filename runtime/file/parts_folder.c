@@ -14,7 +14,7 @@
 #include "runtime/support/json.h"
 #include "runtime/support/json_write.h"
 
-enum { MAX_INDEX = 16 << 20, HASHED = 1 << 20 };
+enum { MAX_INDEX = 16 << 20, HASHED = 1 << 18 };
 
 #define INDEX_NAME "complete.json"
 #define FORMAT "ckc parts 1"
@@ -287,7 +287,7 @@ parts_complete(const char *dir, uint64_t save, uint64_t step,
 
 static ckr_status
 hash_range(int fd, const char *path, uint64_t from, uint64_t to,
-           uint64_t *hash, struct err *e)
+           uint64_t *hash, struct pace *pace, struct err *e)
 {
 	char *block = malloc(HASHED);
 	ckr_status s = block ? CKR_OK : err_no_memory(e);
@@ -297,6 +297,7 @@ hash_range(int fd, const char *path, uint64_t from, uint64_t to,
 		n = to - from < HASHED ? to - from : HASHED;
 		s = file_read(fd, path, block, n, from, e);
 		*hash = mem_hash(*hash, block, n);
+		pace_rest(pace, (double)n);
 	}
 	free(block);
 	return s;
@@ -304,7 +305,7 @@ hash_range(int fd, const char *path, uint64_t from, uint64_t to,
 
 ckr_status
 parts_hash(int fd, const char *path, bool data, struct part_mark *m,
-           struct err *e)
+           struct pace *pace, struct err *e)
 {
 	unsigned char length[8] = { 0 };
 	struct stat st;
@@ -318,8 +319,8 @@ parts_hash(int fd, const char *path, bool data, struct part_mark *m,
 	CKR_TRY(file_some(fd, path, length, 8, 0, &got, e));
 	begin = st_head_size(length);
 	begin = begin < m->bytes - got ? begin + got : m->bytes;
-	CKR_TRY(hash_range(fd, path, 0, begin, &m->header, e));
-	return data ? hash_range(fd, path, begin, m->bytes, &m->data, e)
+	CKR_TRY(hash_range(fd, path, 0, begin, &m->header, NULL, e));
+	return data ? hash_range(fd, path, begin, m->bytes, &m->data, pace, e)
 	       : CKR_OK;
 }
 

@@ -19,6 +19,7 @@
 #ifndef RUNTIME_FILE_PARTS_FOLDER_H
 #define RUNTIME_FILE_PARTS_FOLDER_H
 
+#include "runtime/base/pace.h"
 #include "runtime/file/stretch.h"
 
 /* What complete.json says of a part. */
@@ -44,9 +45,9 @@ ckr_status parts_make_folder(const char *dir, struct err *);
  * program. */
 ckr_status parts_next_save(const char *dir, uint64_t *save, struct err *);
 /* The size of a part and the hashes of its header and, if `data`, of what is
- * behind it. */
+ * behind it.  pace: NULL: without rests. */
 ckr_status parts_hash(int fd, const char *path, bool data, struct part_mark *,
-                      struct err *);
+                      struct pace *, struct err *);
 /* Write complete.json: the parts of processes 0 .. n - 1 are on disk. */
 ckr_status parts_complete(const char *dir, uint64_t save, uint64_t step,
                           const struct part_mark *, uint32_t n, struct err *);

@@ -1,7 +1,8 @@
 /* Checkpoints that a thread writes while training goes on.
  *
  * All processes begin a file together and copy what they write of it.  A thread
- * of each writes the copy and flushes it.  Threads do not communicate: that of
+ * of each writes the copy and flushes it, at a pace that steps do not notice,
+ * and at full speed where somebody waits.  Threads do not communicate: that of
  * a single process gives the file its name, but of several processes the first
  * one does in the next call after which all know that every thread is done.
  */
@@ -11,7 +12,6 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 struct async_save {
@@ -24,6 +24,7 @@ struct async_save {
 	atomic_bool written;            /* the thread is done: */
 	ckr_status status;
 	struct err err;
+	struct pace pace;
 };
 
 /* ---- the thread ---- */
@@ -33,7 +34,8 @@ write_and_flush(struct async_save *a)
 {
 	const struct new_file *f = &a->writer.w.file;
 
-	CKR_TRY(staging_write(&a->staging, f->fd, f->path, &a->err));
+	CKR_TRY(staging_write(&a->staging, f->fd, f->path, a->writer.pace,
+	                      &a->err));
 	if (a->writer.part)
 		return a->alone ? part_finish_alone(&a->writer, &a->err)
 		       : part_place(&a->writer, &a->err);
@@ -55,15 +57,17 @@ write_file(void *user)
 	return NULL;
 }
 
-/* On Linux, priorities are those of threads.  Where kernels occupy all cores,
- * this thread gets 2 % of one (its weight is 23, theirs 1024), which no step
- * notices; the file takes as much longer. */
+/* The bytes are written, and those of a part read for its hash.  Steps of a GPU
+ * leave a core to the thread. */
 static void *
 run_thread(void *user)
 {
-	enum { LOW = 17 };
+	struct async_save *a = user;
+	double n = (double)a->staging.used;
 
-	setpriority(PRIO_PROCESS, 0, LOW);
+	if (a->staging.device->addressable)
+		a->writer.pace = &a->pace;
+	pace_begin(&a->pace, a->writer.part ? 2 * n : n);
 	return write_file(user);
 }
 
@@ -76,6 +80,7 @@ begin_writing(struct async_save *a)
 
 	a->pending = true;
 	atomic_store(&a->written, false);
+	pace_relax(&a->pace);
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	a->threaded = !pthread_create(&a->thread, NULL, run_thread, a);
@@ -100,6 +105,7 @@ open_async(struct files *c)
 	a->staging.threads = c->world->threads;
 	a->writer.w.file.fd = -1;
 	a->alone = !c->world->team;
+	pace_init(&a->pace);
 	return CKR_OK;
 }
 
@@ -157,6 +163,7 @@ async_save_start(struct files *c, const struct contents *k)
 static void
 join_thread(struct async_save *a)
 {
+	pace_hurry(&a->pace);
 	if (a->threaded)
 		pthread_join(a->thread, NULL);
 	a->threaded = false;
@@ -202,6 +209,7 @@ async_save_close(struct files *c)
 	join_thread(c->async);
 	writer_abort(&c->async->writer);
 	staging_free(&c->async->staging);
+	pace_destroy(&c->async->pace);
 	free(c->async);
 }
 

@@ -3,6 +3,7 @@
 #ifndef RUNTIME_FILES_INSIDE_H
 #define RUNTIME_FILES_INSIDE_H
 
+#include "runtime/base/pace.h"
 #include "runtime/file/array.h"
 #include "runtime/files/files.h"
 #include "runtime/library/tensor.h"
@@ -78,9 +79,9 @@ ckr_status staging_put(struct staging *, uint64_t at, const void *, uint64_t n,
 /* Allocate what puts have counted, unless it is there. */
 ckr_status staging_reserve(struct staging *, struct err *);
 ckr_status staging_sync(struct staging *, struct err *);
-/* From any thread. */
+/* From any thread; pace: NULL: without rests. */
 ckr_status staging_write(const struct staging *, int fd, const char *path,
-                         struct err *);
+                         struct pace *, struct err *);
 void staging_free(struct staging *);
 
 /* ---- owners.c: who writes what ---- */
@@ -106,6 +107,7 @@ struct tensor_writer {
 	struct staging *staging;        /* gets the data; NULL: the file does */
 	struct part_save *part;         /* a file of this process alone; NULL:
 	                                 * all write one */
+	struct pace *pace;              /* of what part_place reads; NULL */
 };
 
 /* The entry of a file for a tensor under this name.  Blocks of quantised

@@ -193,7 +193,7 @@ part_place(struct tensor_writer *o, struct err *e)
 
 	if (p->placed)
 		return CKR_OK;
-	CKR_TRY(parts_hash(f->fd, f->path, true, &p->mark, e));
+	CKR_TRY(parts_hash(f->fd, f->path, true, &p->mark, o->pace, e));
 	CKR_TRY(st_commit(&o->w, e));
 	p->placed = true;
 	return CKR_OK;

@@ -9,7 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { COPY = 1 << 20 };                /* bytes that a thread copies at once */
+enum {
+	COPY = 1 << 20,                 /* bytes that a thread copies at once */
+	WRITTEN = 1 << 18               /* ... and writes at once */
+};
 
 struct file_range {
 	uint64_t at, n;                 /* in the file */
@@ -108,15 +111,19 @@ staging_sync(struct staging *s, struct err *e)
 }
 
 ckr_status
-staging_write(const struct staging *s, int fd, const char *path, struct err *e)
+staging_write(const struct staging *s, int fd, const char *path,
+              struct pace *pace, struct err *e)
 {
 	const char *from = s->bytes;
 
 	for (size_t i = 0; i < s->nrange; i++) {
 		const struct file_range *r = &s->range[i];
 
-		CKR_TRY(file_write(fd, path, from, r->n, r->at, e));
-		from += r->n;
+		for (uint64_t at = 0, n; at < r->n; at += n, from += n) {
+			n = r->n - at < WRITTEN ? r->n - at : WRITTEN;
+			CKR_TRY(file_write(fd, path, from, n, r->at + at, e));
+			pace_rest(pace, (double)n);
+		}
 	}
 	return CKR_OK;
 }

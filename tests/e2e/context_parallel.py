@@ -2,7 +2,7 @@
 """Positions that replicas share (--cp), beside one rank with all of them.
 
     context_parallel.py CKC CKRUN [--flags "--target cuda ..."] [models] [forms] [bytes] [large]
-    [files] [evaluation] [processes] [refusals] [some]
+    [heads] [files] [evaluation] [processes] [refusals] [some]
 
 models: GPT-2 (labels shifted in the graph, some of them ignored), LLaMA (grouped heads, rotary
 tables), BERT (no causal mask, a mask of keys; a head on the first token), GPT-2 with dropout, over
@@ -11,6 +11,7 @@ with more samples, ranks, ZeRO, micro-batches, clipping, adapters, 16 bits, budg
 states; the plan replays.  bytes: a sequence twice as long over two replicas has the activations of
 one, byte for byte, and gathered keys and values by a closed formula; FLOPs of causal attention are
 those of the replica with most, which are equal for all with two stretches each.
+heads: bytes, FLOPs and the choice of exchanged heads by formulas.
 large: LLaMA-3 8B with 131,072 tokens is planned from shapes.  files: a
 run changes its shape every few steps.  evaluation: of samples that no batch divides; outputs.
 processes: the files of virtual ranks.  What has no sense is refused with the line to type.  some:
@@ -41,6 +42,11 @@ DIMS = {
 }
 TRAIN = ["--steps", STEPS, "--lr", 0.05, "--seed", 3, "--threads", 1]
 SGD = ["--optimizer", "sgd"]
+HEADS = ["--cp-attention", "heads"]
+DEVICE = {
+    "name": "slow links", "product_flops": 4e11, "vector_flops": 6e10, "bandwidth": 4e10,
+    "launch_seconds": 1e-6, "link_bytes_per_second": 1e6,
+}
 # name: model, samples of the step, flags of both, flags of the replicas, of which one has b samples
 FORMS = {
     "samples": ("gpt2-dynamo-dyn", 4, SGD, ["--dp", 2, "--cp", 2], 2),
@@ -65,6 +71,32 @@ FORMS = {
     "micro": ("gpt2-dynamo-dyn", 4, SGD, ["--cp", 2, "--grad-accum", 2], 2),
     "micro of samples": (
         "gpt2-dynamo-dyn", 4, SGD, ["--dp", 2, "--cp", 3, "--grad-accum", 2, "--zero", 2], 1,
+    ),
+    "halves": ("gpt2-dynamo-dyn", 4, SGD, ["--cp", 2, "--tp", 2, "--halves", "on"], 4),
+    "halves of one replica": ("gpt2-dynamo-dyn", 4, SGD, ["--cp", 3, "--halves", "on"], 4),
+    "halves, zero 3": (
+        "gpt2-dynamo-dyn", 8, SGD,
+        ["--dp", 2, "--cp", 2, "--tp", 2, "--sp", "--halves", "on", "--zero", 3], 4,
+    ),
+    "halves, dropout": (
+        "chargpt", 8, SGD, ["--dp", 2, "--cp", 2, "--tp", 2, "--halves", "on"], 4,
+    ),
+    "halves, heads, dropout": (
+        "chargpt", 8, SGD, ["--dp", 2, "--cp", 2, "--halves", "on", *HEADS], 4,
+    ),
+    "heads": ("gpt2-dynamo-dyn", 2, SGD, ["--cp", 2, *HEADS], 2),
+    "heads of one sample": ("gpt2-dynamo-dyn", 1, SGD, ["--cp", 4, *HEADS], 1),
+    "heads, ranks": ("gpt2-dynamo-dyn", 2, SGD, ["--cp", 2, "--tp", 2, "--sp", *HEADS], 2),
+    "heads, rotary": ("llama-ts17-dyn", 4, SGD, ["--dp", 2, "--cp", 2, "--zero", 3, *HEADS], 2),
+    "heads, dropout": ("chargpt", 4, SGD, ["--dp", 2, "--cp", 2, *HEADS], 2),
+    "heads, dropout, ranks": ("chargpt", 4, SGD, ["--dp", 2, "--cp", 2, "--tp", 2, *HEADS], 2),
+    "heads, dropped scores": ("gpt2-dropout-ts17", 2, SGD, ["--cp", 2, *HEADS], 2),
+    "heads, dropped scores, ranks": (
+        "gpt2-dropout-ts17", 2, SGD, ["--cp", 2, "--tp", 2, *HEADS], 2,
+    ),
+    "heads, masks": ("bert-mlm-dynamo-dyn", 2, SGD, ["--cp", 2, *HEADS], 2),
+    "heads, all again": (
+        "gpt2-dynamo-dyn", 2, SGD, ["--cp", 2, "--recompute", "full", *HEADS], 2,
     ),
     "adapters": ("gpt2-dynamo-dyn", 2, [*SGD, "--lora", "*=2:4"], ["--cp", 3, "--zero", 3], 2),
     "all again": ("bert-mlm-dynamo-dyn", 2, SGD, ["--cp", 2, "--recompute", "full"], 2),
@@ -240,6 +272,9 @@ class Context(ck.Bench):
         want = self.train("llama-ts17-dyn", 4, SGD)
         got = self.train("llama-ts17-dyn", 2, [*SGD, "--dp", 2, "--cp", 4], samples=4)
         self.alike(got, want, "samples")
+        want = self.train("chargpt", 4, SGD)
+        got = self.train("chargpt", 4, [*SGD, "--cp", 2, "--tp", 2, *HEADS])
+        self.alike(got, want, "heads, dropout")
         # several tiles of queries and keys
         for t, more, rtol in (98, [], RTOL), (192, [], RTOL), (192, ["--dtype", "bf16"], 2e-2):
             want = self.train("llama-ts17-dyn", 1, [*SGD, *more], t=t)
@@ -306,6 +341,67 @@ class Context(ck.Bench):
                 f"FLOPs that the mask hides of {t} positions, over 1, 2 and 4: {hidden}",
             )
 
+    def heads(self):
+        """What exchanged heads save, compute and cost, by formulas."""
+        layers, h, t, b, more = 2, 32, 24, 2, ["--cp-dim", "ids=1", "--update-in-backward", "off"]
+
+        def sizes(plan):
+            saved = (x for x in plan["tensors"] if x["kind"] == "activation" and x["saved"])
+            return sorted(x["bytes"] for x in saved if x["alias_of"] is None and x["bytes"] > 1000)
+
+        for c in 2, 4:
+            one = self.plan(llama(layers, h, 4, 4, 48, 40, t, b), *more[2:])[0]
+            all_ = self.plan(
+                llama(layers, h, 4, 4, 48, 40, c * t, b), *more, "--cp", c, *HEADS
+            )[0]
+            # exchanged queries, keys, values and results; one rank computes the first three again
+            want = sorted(sizes(one) + [b * h * t * 4] * 4 * layers)
+            self.check(sizes(all_) == want, f"{c} * {t} over {c}: {sizes(all_)}, {want}")
+        hidden = []
+        for c in 1, 2, 4:  # 4, but not 8, divides 52
+            flags = [*more, "--cp", c, *HEADS] if c > 1 else []
+            plans = [
+                self.plan(x, *flags)[0]["summary"]["step_flops"]
+                for text in [llama(1, h, 4, 4, 48, 40, 52, b)]
+                for x in (text.replace("causal=1", "causal=0"), text)
+            ]
+            hidden.append((plans[0] - plans[1]) * c)
+        self.check(hidden[0] > 0 and len(set(hidden)) == 1, f"FLOPs that the mask hides: {hidden}")
+        self.prices(more[:2])
+
+    def prices(self, more):
+        """The form that takes less time, by the bytes and messages of each."""
+        rng, seen, d = np.random.default_rng(3), set(), 8
+        rate = DEVICE["link_bytes_per_second"]
+        for _ in range(40):
+            c = int(rng.choice([2, 3, 4]))
+            groups, t = c * int(rng.choice([1, 2])), 2 * c * int(rng.choice([1, 4, 16]))
+            heads, latency = groups * int(rng.choice([1, 2, 4, 8])), rng.choice([0, 1e-5, 1e-2])
+            budget = bool(rng.integers(2))
+            device = self.path("device.json")
+            with open(device, "w") as f:
+                json.dump({**DEVICE, "link_latency_seconds": latency}, f)
+
+            def send(n, share, c=c, t=t, latency=latency):
+                part = n * t * d * 4 / share * (c - 1) / c
+                return latency * (c - 1) + part / rate
+
+            gather = (2 + budget) * 2 * send(groups, 1)
+            exchange = 2 * (2 * send(heads, c) + 2 * send(groups, c)) + budget * send(heads, c)
+            if abs(gather / exchange - 1) < 1e-6:
+                continue
+            flags = ["--cp", c, *more, "--device", device]
+            flags += ["--memory-budget", "1GiB"] if budget else []
+            plan = self.plan(llama(1, heads * d, heads, groups, 16, 10, t), *flags)[0]
+            found = any(x["op"] == "all_to_all" for x in plan["schedule"])
+            seen.add((found, budget))
+            self.check(
+                found == (exchange < gather),
+                f"{heads} heads, {groups} of keys, {t} over {c}, {latency} s, budget {budget}: "
+                f"exchanged {found}, expected {exchange} against {gather} s",
+            )
+        self.check(len(seen) == 4, f"prices: {seen}")
+
     def large(self):
         text = llama(32, 4096, 32, 8, 14336, 128256, 131072)
         flags = ["--dtype", "bf16", "--device", "H100", "--cp", 8, "--cp-dim", "ids=1"]
@@ -362,6 +458,8 @@ class Context(ck.Bench):
             (3, 2, ["--cp", 3]),
             (4, 1, ["--dp", 2, "--cp", 2, "--zero", 3]),
             (4, 2, ["--cp", 2, "--tp", 2, "--sp"]),
+            (2, 2, ["--cp", 2, *HEADS]),
+            (4, 2, ["--cp", 2, "--tp", 2, *HEADS]),
         ):
             launch = [*start, "--oversubscribe", "-n", n]
             all_ = b * 2 if "--dp" in flags else b
@@ -384,6 +482,9 @@ class Context(ck.Bench):
             )
             self.check(not os.path.exists(self.path("no.so")), f"{flags}: a file is left")
 
+        vit = self.model(os.path.join("plan", "vit-dynamo"))
+        positions = ["--cp", 2, "--cp-dim", "pixel_values=2"]
+        no(vit, positions, "node 'node_cat' (Concat)", "runs along the sequence", "is whole")
         gpt, fixed = self.model("gpt2-dynamo-dyn"), self.model("bert-cls-dynamo")
         dims = self.dims("gpt2-dynamo-dyn", 2)
         no(gpt, [*dims, "--cp", 5], "that 5 divides, such as 10 or 15, found 12", "--dim seq=15")
@@ -393,8 +494,9 @@ class Context(ck.Bench):
         no(gpt, [*dims, "--cp", 2000], "--cp: expected")
         no(gpt, [*dims, "--cp", 600, "--dp", 2], "at most 1024 replicas, found 1200")
         no(gpt, [*dims, "--cp", 2, "--dp", "auto"], "--cp and --dp auto cannot be combined")
-        no(gpt, [*dims, "--cp", 2, "--dp", 2, "--ep", 2], "--cp and --ep cannot be combined")
-        no(gpt, [*dims, "--cp", 2, "--halves", "on"], "--cp and --halves cannot be combined")
+        no(gpt, [*dims, "--cp", 2, "--dp", 2, "--ep", 3], "divisor of --dp times --cp, which is 4")
+        auto = ["--auto", "--global-batch", 8]
+        no(gpt, [*dims, "--cp", 2, *auto], "--auto chooses among replicas that have whole samples")
         no(gpt, [*dims, "--cp", 4, "--zero", 1, "--zero-group", 3], "--dp times --cp", "4; try")
         no(gpt, [*dims, "--cp-dim", "input_ids=1"], "expected --cp C", "try: --cp 2")
         no(gpt, [*dims, "--cp", 2, "--cp-dim", "input_ids"], "expected INPUT=AXIS")
@@ -402,6 +504,13 @@ class Context(ck.Bench):
         no(gpt, [*dims, "--cp", 2, "--cp-dim", "x=1"], "no input of that name", "input_ids=1")
         no(gpt, [*dims, "--cp", 2, "--cp-dim", "input_ids=5"], "expected a dim of 2")
         no(fixed, ["--cp", 2], "try: --cp-dim input_ids=1")
+        no(gpt, [*dims, *HEADS], "--cp-attention: expected --cp C", "try: --cp 2")
+        no(gpt, [*dims, "--cp", 2, "--cp-attention", "x"], "expected auto|gather|heads")
+        no(gpt, [*dims, "--cp", 3, *HEADS], "heads that 3 divides, found 4", "--cp-attention auto")
+        no(gpt, [*dims, "--cp", 2, *HEADS, "--attention", "unfused"], "no fused attention")
+        no(gpt, [*dims, "--cp", 2, "--tp", 4, *HEADS], "query heads that 8 divides, found 4")
+        llama_ = self.model("llama-ts17-dyn")
+        no(llama_, [*dims, "--cp", 4, *HEADS], "key heads that 4 divides, found 2")
         done = self.ckc(gpt, *dims, "--cp", 2, "--quiet", "-o", self.path("two.so"), *FLAGS)
         self.must(done, "two replicas")
         done = self.ckrun("two.so", "--ranks", 3, "--inputs", self.data("gpt2-dynamo-dyn", 2))
@@ -410,7 +519,8 @@ class Context(ck.Bench):
 
 def main():
     bench = Context()
-    parts = ["models", "forms", "bytes", "large", "files", "evaluation", "processes", "refusals"]
+    parts = ["models", "forms", "bytes", "heads", "large", "files", "evaluation", "processes"]
+    parts += ["refusals"]
     for part in bench.names or parts:
         getattr(bench, part)()
     bench.finish()

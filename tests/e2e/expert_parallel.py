@@ -52,6 +52,7 @@ SHAPES = {
     "ep2 of 4": (["--dp", 4, "--ep", 2], 1),
     "ranks": (["--dp", 2, "--ep", 2, "--tp", 2], 2),
 }
+POSITIONS = ["--cp", 3, "--cp-dim", "x=1"]
 # Ranks share rows, and have each expert whole.
 WHOLE = ["--dp", 2, "--ep", 2, "--tp", 2, "--sp", "--shard", "up=R", "--shard", "down=R"]
 FORMS = {
@@ -83,6 +84,12 @@ FORMS = {
     "averages": (["--dp", 4, "--ep", 2, "--ema"], 1),
     "adapters": (["--dp", 2, "--ep", 2, "--lora", "head=2:4"], 2),
     "frozen": (["--dp", 2, "--ep", 2, "--zero", 3, "--freeze", "up"], 2),
+    "positions": (["--dp", 2, *POSITIONS, "--ep", 2], 2),
+    "positions, groups": (["--dp", 4, *POSITIONS, "--ep", 4], 1),
+    "positions, ranks": (["--dp", 2, *POSITIONS, "--ep", 2, "--tp", 2], 2),
+    "positions, zero 3": (["--dp", 2, *POSITIONS, "--ep", 2, "--zero", 3], 2),
+    "positions, micro": (["--dp", 2, *POSITIONS, "--ep", 2, "--grad-accum", 2], 1),
+    "positions, capacity": (["--dp", 2, *POSITIONS, "--ep", 2, "--expert-capacity", 2], 2),
 }
 
 
@@ -287,6 +294,8 @@ class Experts(ck.Bench):
         others, with --zero, one of as many as its group has replicas."""
         plan, ep = ck.plan(self.path("plan")), flags[flags.index("--ep") + 1]
         group = flags[flags.index("--zero-group" if "--zero-group" in flags else "--dp") + 1]
+        if "--cp" in flags and "--zero-group" not in flags:
+            group *= flags[flags.index("--cp") + 1]
         faults = replay.Replay(plan).faults
         self.check(not faults, f"{what}: replay: {faults[:3]}")
         ranks = flags[flags.index("--tp") + 1] if "--tp" in flags else 1

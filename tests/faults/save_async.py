@@ -48,6 +48,18 @@ def data_bytes(data):
     return len(data) - 8 - int.from_bytes(data[:8], "little")
 
 
+def tasks():
+    """{thread of this process: its CPU seconds}."""
+    found = {}
+    for task in os.listdir("/proc/self/task"):
+        try:
+            with open(f"/proc/self/task/{task}/schedstat") as f:
+                found[task] = int(f.read().split()[0]) / 1e9
+        except OSError:
+            pass  # it has ended
+    return found
+
+
 class Saves(ck.Bench):
     def __init__(self):
         super().__init__()
@@ -196,6 +208,33 @@ class Saves(ck.Bench):
                 self.must(done, f"kill {i}: resume at {found[0]}")
         print(f"killed in {KILLS} runs, files of steps {sorted(seen, key=int)}")
 
+    def killed_each(self):
+        """Before each write, flush, rename and deletion, also without --save-async."""
+        run, count = self.mlp(), self.path("count")
+        plain = self.every_step(run, "plain")
+        whole = [plain["1"], plain["2"], plain["3"]]
+
+        def killed(fault, *how, env=()):
+            at = self.folder("each") + "/s"
+            with open(at, "wb") as f:
+                f.write(plain["1"])
+            words = (*run, "--resume", at, "--steps", 3, "--save", at, "--save-every", 1, *how)
+            done = self.ckrun(*words, "--quiet", env={**self.fault(fault), **dict(env)})
+            return done, at
+
+        for how in (), ("--save-async",):
+            self.must(killed("none:0", *how, env={"CKC_FAULT_COUNT": count})[0], f"{how}: count")
+            with open(count) as f:
+                changes, seen = int(f.read().split()[2]), set()
+            for n in range(1, changes + 1):
+                done, at = killed(f"kill:{n}", *how)
+                data = ck.content(at)
+                self.check(done.returncode < 0, f"{how}, change {n}: status {done.returncode}")
+                if self.check(data in whole, f"{how}, change {n}: {len(data)} bytes of no step"):
+                    seen.add(whole.index(data))
+            self.check(len(seen) > 1, f"{how}: files of steps {seen}")
+            print(f"{how}: killed before each of {changes} changes, files of steps {seen}")
+
     def stopped(self):
         """SIGTERM while a file is written: the state after the last step is saved."""
         run, steps = self.gpt(), 60
@@ -214,6 +253,37 @@ class Saves(ck.Bench):
         last = err.strip().rpartition(" ")[2]
         self.check(ck.content(at) == plain.get(last), f"stopped after step {last}: another file")
         self.check(os.listdir(os.path.dirname(at)) == ["s"], "stopped: files are left over")
+
+    def paced(self):
+        """The thread takes 1 % of a core; who waits for the file gets it sooner."""
+        os.environ["CKC_HOME"] = home = os.path.dirname(os.path.abspath(self.ckrun_path))
+        if not os.path.exists(os.path.join(home, "libckr.so")):
+            print("skipped: paced, which needs libckr.so")
+            return
+        sys.path.insert(0, os.path.join(ck.HERE, "..", "..", "frontend", "python"))
+        import ckc
+        import numpy as np
+
+        so, at = self.wide(2048)[0], self.folder("paced") + "/s"
+        with ckc.Trainer(so) as t:
+            batch = {"x": np.ones((1, 2048), "f4")}
+            t.step(**batch)
+            t.save_async(at)  # allocates
+            t.save_wait()
+            before, used, begun = tasks(), 0, time.monotonic()
+            t.save_async(at)
+            while not t.save_done():
+                t.step(**batch)
+                used = max([used, *(x for k, x in tasks().items() if k not in before)])
+            seconds = time.monotonic() - begun
+            print(f"{os.path.getsize(at) / 1e6:.0f} MB: {seconds:.2f} s, {used:.3f} s of a core")
+            self.check(0.1e-2 * seconds < used < 2e-2 * seconds, "paced: CPU time of the thread")
+            begun = time.monotonic()
+            t.save_async(at)
+            t.step(**batch)
+            t.save_wait()
+            waited = time.monotonic() - begun
+            self.check(waited < seconds / 2, f"paced: waited for {waited:.2f} s")
 
     # ---- faults ----
 
@@ -302,17 +372,19 @@ class Saves(ck.Bench):
 
     # ---- words ----
 
-    def wide(self):
-        """192 MiB of parameters and states."""
+    def wide(self, n=4096):
+        """12 n^2 bytes of parameters and states."""
         with open(self.path("wide.ck"), "w") as f:
             f.write(
-                "graph @wide {\n\tprops bound static canon\n\tinput %x: f32[1,4096]\n"
-                "\tparam %w: f32[4096,4096] = splat 0.5\n\t%y = matmul %x, %w\n"
+                f"graph @wide {{\n\tprops bound static canon\n\tinput %x: f32[1,{n}]\n"
+                f"\tparam %w: f32[{n},{n}] = splat 0.5\n\t%y = matmul %x, %w\n"
                 "\t%loss output = reduce_mean %y {axes=[0,1], keepdims=0}\n\tloss %loss\n}\n"
             )
-        head = b'{"x":{"dtype":"F32","shape":[1,4096],"data_offsets":[0,16384]}}'
+        head = json.dumps(
+            {"x": {"dtype": "F32", "shape": [1, n], "data_offsets": [0, 4 * n]}}
+        ).encode()
         with open(self.path("wide.in"), "wb") as f:
-            f.write(len(head).to_bytes(8, "little") + head + bytes(16384))
+            f.write(len(head).to_bytes(8, "little") + head + bytes(4 * n))
         return [self.compile("wide", self.path("wide.ck")), "--inputs", self.path("wide.in")]
 
     def address_space(self, run):
@@ -367,9 +439,11 @@ PARTS = (
     "resumed",
     "goes_on",
     "killed",
+    "killed_each",
     "stopped",
     "full",
     "soon",
+    "paced",
     "any_fault",
     "memory",
     "options",

@@ -3,6 +3,9 @@
 
     check_context.py TOOL [FIRST LAST]      TOOL: ref_experts; seeds FIRST..LAST-1
 
+Of odd seeds heads are exchanged (--cp-attention heads), of others keys and values gathered, or what
+takes less time.
+
 Embeddings of positions by slices, by constant or computed numbers, or rotary tables; causal or not;
 masks of keys, of queries and keys, added or boolean; grouped heads; dropout; means and sums of
 losses over labels, shifted in the graph or given, some of which do not count, by weight; what takes
@@ -16,7 +19,7 @@ import subprocess
 import sys
 import tempfile
 
-WIDTH, HEADS, VOCAB = 8, 4, 7
+VOCAB = 7
 FORMS = [
     [],
     ["--attention=unfused"],
@@ -30,9 +33,16 @@ FORMS = [
 class Transformer:
     """Of b samples; whatever is random is the same for any b."""
 
-    def __init__(self, seed, b):
+    def __init__(self, seed, b, ranks=0):
+        """ranks: all key heads can be shared out over them and the replicas."""
         self.r, self.b = random.Random(seed), b
         self.c = self.r.choice([2, 3, 4])
+        self.nheads, self.groups = 4, [1, 2, 4]
+        if ranks:
+            one = self.c * ranks
+            self.nheads = one * (1 + (one < 4 and seed // 2 % 2))
+            self.groups = [one, self.nheads]
+        self.width = 2 * self.nheads
         self.t = self.c * self.r.choice([1, 2, 3])
         self.lines, self.params, self.inputs, self.n = [], {}, {}, 0
 
@@ -69,11 +79,11 @@ class Transformer:
         how = self.r.choice(["none", "slice", "const", "computed"])
         if how == "none":
             return None
-        table = self.param(self.t + 2, WIDTH)
+        table = self.param(self.t + 2, self.width)
         if how == "slice":
             return self.op("slice", table, start=[0, 0], step=[1, 1]).replace(
                 "%", "%"
-            ), f"f32[{self.t},{WIDTH}]"
+            ), f"f32[{self.t},{self.width}]"
         if how == "const":
             at = self.const("i64", [1, self.t], range(self.t))
             return self.op("gather", table, at, axis=0), None
@@ -83,7 +93,7 @@ class Transformer:
         return self.op("gather", table, at, axis=0), None
 
     def embed(self):
-        x = self.op("gather", self.param(VOCAB, WIDTH), self.tokens, axis=0)
+        x = self.op("gather", self.param(VOCAB, self.width), self.tokens, axis=0)
         found = self.positions()
         if found and found[1]:  # a slice needs its shape
             at = self.lines.pop()
@@ -104,7 +114,8 @@ class Transformer:
 
     def heads(self, x, g, k, bias):
         """Without a bias of keys, whose gradient is rounding."""
-        y = self.op("reshape", self.linear(x, WIDTH, g * k, bias), shape=[self.b, self.t, g, k])
+        y = self.linear(x, self.width, g * k, bias)
+        y = self.op("reshape", y, shape=[self.b, self.t, g, k])
         return self.op("transpose", y, perm=[0, 2, 1, 3])
 
     def rotary(self, x, g, k):
@@ -138,10 +149,10 @@ class Transformer:
         return self.op("where", seen, zero, less)
 
     def attend(self, x):
-        k, g = WIDTH // HEADS, self.r.choice([1, 2, 4])
-        q, key, v = (self.heads(x, n, k, i != 1) for i, n in enumerate((HEADS, g, g)))
+        k, g = 2, self.r.choice(self.groups)
+        q, key, v = (self.heads(x, n, k, i != 1) for i, n in enumerate((self.nheads, g, g)))
         if self.turns:
-            q, key = self.rotary(q, HEADS, k), self.rotary(key, g, k)
+            q, key = self.rotary(q, self.nheads, k), self.rotary(key, g, k)
         args = [q, key, v] + ([self.attention_mask] if self.attention_mask else [])
         drop = 0.3 if self.drops else 0
         self.n += 1
@@ -152,21 +163,22 @@ class Transformer:
             f"ratio={drop}, stream={self.n}}}"
         )
         y = self.op("transpose", y, perm=[0, 2, 1, 3])
-        y = self.op("reshape", y, shape=[self.b, self.t, WIDTH])
-        return self.op("reshape", self.linear(y, WIDTH, WIDTH), shape=[self.b, self.t, WIDTH])
+        y = self.op("reshape", y, shape=[self.b, self.t, self.width])
+        y = self.linear(y, self.width, self.width)
+        return self.op("reshape", y, shape=[self.b, self.t, self.width])
 
     def norm(self, x):
         self.n += 1
-        args = f"{x}, {self.param(WIDTH)}, {self.param(WIDTH)}"
+        args = f"{x}, {self.param(self.width)}, {self.param(self.width)}"
         self.lines.append(f"\t%v{self.n}, _, _ = layernorm {args} {{axis=2}}")
         return f"%v{self.n}"
 
     def block(self, x):
         y = self.attend(self.norm(x) if self.r.random() < 0.7 else x)
         x = self.op("add", x, self.dropout(y) if self.r.random() < 0.3 else y)
-        y = self.op("tanh", self.linear(x, WIDTH, 6))
-        w = self.op("matmul", y, self.param(6, WIDTH))
-        return self.op("add", x, self.op("reshape", w, shape=[self.b, self.t, WIDTH]))
+        y = self.op("tanh", self.linear(x, self.width, 6))
+        w = self.op("matmul", y, self.param(6, self.width))
+        return self.op("add", x, self.op("reshape", w, shape=[self.b, self.t, self.width]))
 
     def labels(self):
         if not self.shifted:
@@ -182,14 +194,14 @@ class Transformer:
         if how in ("one", "pool"):
             if how == "one":
                 y = self.op("slice", x, start=[0, 0, 0], step=[1, 1, 1])
-                shape = f"f32[{self.b},1,{WIDTH}]"
+                shape = f"f32[{self.b},1,{self.width}]"
                 self.lines.append(self.lines.pop().replace(" = ", f": {shape} = ", 1))
             else:
                 y = self.op(mean, x, axes=[1], keepdims=1)
-            y = self.op("reshape", y, shape=[self.b, WIDTH])
-            y = self.op("tanh", self.op("matmul", y, self.param(WIDTH, 3)))
+            y = self.op("reshape", y, shape=[self.b, self.width])
+            y = self.op("tanh", self.op("matmul", y, self.param(self.width, 3)))
             return self.op("reduce_mean", self.op("mul", y, y), axes=[0, 1], keepdims=0)
-        z = self.linear(x, WIDTH, VOCAB)
+        z = self.linear(x, self.width, VOCAB)
         y = self.op("reshape", self.labels(), shape=[self.b * self.t])
         args, attrs = [z, y], {"reduction": {"sum": 2, "rows": 0}.get(how, 1)}
         if how == "weights":
@@ -245,17 +257,22 @@ def run(tool, work, seed):
     b, dp = r.choice([1, 2, 3]), r.choice([1, 1, 2])
     if dp > 1 and b == 1:
         b = 2
-    form = list(FORMS[seed % len(FORMS)])
+    form, heads = list(FORMS[seed // 2 % len(FORMS)]), seed % 2
+    if "--attention=unfused" in form:
+        heads = 0
     if "--stop-after=fuse" not in form and "--stop-after=place" not in form:
         form.insert(0, "--stop-after=optim")
     if "--stop-after=place" in form or "--stop-after=fuse" in form:
         form.sort(key=lambda x: not x.startswith("--stop"))
-    whole, part = Transformer(seed, b * dp), Transformer(seed, b)
+    ranks = heads and (2 if "--tp=2" in form else 1)
+    whole, part = Transformer(seed, b * dp, ranks), Transformer(seed, b, ranks)
     paths = [os.path.join(work, f"{x}.ck") for x in ("whole", "part")]
     for path, of in zip(paths, (whole, part)):
         with open(path, "w") as f:
             f.write(of.text())
-    flags = [*form, "--optimizer=sgd", f"--cp={part.c}", "--cp-dim=ids=1"] + ([f"--dp={dp}"] if dp > 1 else [])
+    flags = [*form, "--optimizer=sgd", f"--cp={part.c}", "--cp-dim=ids=1"]
+    flags += [f"--dp={dp}"] if dp > 1 else []
+    flags += [f"--cp-attention={'heads' if heads else r.choice(['gather', 'auto'])}"]
     done = subprocess.run([tool, *paths, *flags], capture_output=True, text=True)
     if done.returncode == 0:
         return True, done.stdout
@@ -265,7 +282,7 @@ def run(tool, work, seed):
 
 def main():
     tool = os.path.abspath(sys.argv[1])
-    first, last = (int(x) for x in sys.argv[2:4]) if len(sys.argv) > 3 else (100, 220)
+    first, last = (int(x) for x in sys.argv[2:4]) if len(sys.argv) > 3 else (260, 420)
     failed = 0
     with tempfile.TemporaryDirectory() as work:
         for seed in range(first, last):

@@ -289,6 +289,7 @@ cut_to(const struct call *c)
 		(int)a->ALL_TO_ALL.to_first_axis, a->ALL_TO_ALL.to_segment.n,
 		a->ALL_TO_ALL.to_replication, { 0 }, false };
 
+	s.mirror = a->ALL_TO_ALL.mirror != 0;
 	for (int i = 0; i < s.nsegment; i++)
 		s.segment[i] = a->ALL_TO_ALL.to_segment.v[i];
 	return held_cut(c, &s);
@@ -430,8 +431,8 @@ take_piece(struct call *c, const Placement *s, const double *whole)
 	}
 }
 
-bool
-interp_all_to_all(struct call *c)
+static bool
+run_all_to_all(struct call *c)
 {
 	Placement from = cut_of(c), to = cut_to(c);
 	Shape shape = interp_whole_shape(&from, &c->in[0].s);
@@ -443,6 +444,14 @@ interp_all_to_all(struct call *c)
 		take_piece(c, &to, whole);
 	free(whole);
 	return ok;
+}
+
+bool
+interp_all_to_all(struct call *c)
+{
+	bool ok;
+
+	return run_in_context(c, run_all_to_all, &ok) ? ok : run_all_to_all(c);
 }
 
 static bool

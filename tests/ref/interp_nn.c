@@ -788,6 +788,7 @@ struct heads {
 	int64_t causal, stream;
 	int64_t context;                        /* replicas that share queries */
 	int64_t part;                           /* which of them this one is */
+	int64_t share;                          /* replicas that share heads */
 	bool zigzag;
 	int64_t batch;                          /* which batch of all it has */
 	const struct interp *it;
@@ -809,14 +810,18 @@ heads_of(const struct call *c, const struct ten *q, const struct ten *k,
 		grad ? a->ATTENTION_GRAD.ratio : a->ATTENTION.ratio,
 		grad ? a->ATTENTION_GRAD.causal : a->ATTENTION.causal,
 		grad ? a->ATTENTION_GRAD.stream : a->ATTENTION.stream,
-		grad ? a->ATTENTION_GRAD.context : a->ATTENTION.context, 0, c->g->zigzag, 0,
+		grad ? a->ATTENTION_GRAD.context : a->ATTENTION.context, 0, 1, c->g->zigzag, 0,
 		c->it, &c->g->val[grad ? c->n->in[4] : c->n->out[0]].placement };
 
 	m.context = m.context > 0 ? m.context : 1;
 	m.part = c->it->replica % m.context;
+	if (grad ? a->ATTENTION_GRAD.share_heads : a->ATTENTION.share_heads) {
+		m.share = m.context;
+		m.context = 1;
+	}
 	if (grad ? a->ATTENTION_GRAD.batch_segments
 	    : a->ATTENTION.batch_segments)
-		m.batch = c->it->replica / m.context;
+		m.batch = c->it->replica / (m.context * m.share);
 	return m;
 }
 
@@ -826,7 +831,9 @@ query_of_all(const struct heads *m, int64_t i)
 {
 	int64_t half = m->t / 2;
 
-	if (!m->zigzag || m->context == 1)
+	if (m->context == 1)
+		return i;
+	if (!m->zigzag)
 		return m->part * m->t + i;
 	return i < half ? m->part * half + i
 	                : (2 * m->context - 1 - m->part) * half + i - half;
@@ -879,6 +886,14 @@ score_index(const struct heads *m, int64_t row, int64_t j)
 	if (m->placement->axis < 3) {
 		row = interp_whole(m->it, m->placement, &rows, row);
 		rows = interp_whole_shape(m->placement, &rows);
+	}
+	if (m->share > 1) {
+		int64_t i = row % m->t, h = row / m->t % rows.dim[1];
+		int64_t b = row / m->t / rows.dim[1];
+
+		h = (h / m->h * m->share + m->part) * m->h + h % m->h;
+		rows.dim[1] *= m->share;
+		row = (b * rows.dim[1] + h) * m->t + i;
 	}
 	row += m->batch * interp_nelem(&rows);
 	row = row / m->t * m->context * m->t + query_of_all(m, row % m->t);

@@ -25,9 +25,11 @@
 #include "runtime/support/half.h"
 #include "runtime/support/json.h"
 #include "runtime/support/json_write.h"
+#include "runtime/support/now.h"
 #include "runtime/support/number.h"
 #include "runtime/support/path.h"
 #include "runtime/support/utf8.h"
+#include "runtime/base/pace.h"
 #include "runtime/base/rng.h"
 #include "tests/sanitize/sanitized.h"
 
@@ -1093,6 +1095,70 @@ test_resume(void **state)
 	ckr_close(d);
 }
 
+static double
+thread_seconds(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+struct paced {
+	struct pace pace;
+	int parts;                      /* of 1 ms of CPU time */
+	double used, elapsed;
+};
+
+static void *
+work_at_pace(void *user)
+{
+	struct paced *p = user;
+	double begun = now_sec(), used = thread_seconds();
+
+	pace_begin(&p->pace, p->parts);
+	for (int i = 0; i < p->parts; i++) {
+		double until = thread_seconds() + 1e-3;
+
+		while (thread_seconds() < until)
+			;
+		pace_rest(&p->pace, 1);
+	}
+	p->elapsed = now_sec() - begun;
+	p->used = thread_seconds() - used;
+	return NULL;
+}
+
+/* Seconds to sleep; a thread that takes 1 % of the time that goes by; one that
+ * somebody waits for, from its beginning on or later. */
+static void
+test_pace(void **state)
+{
+	(void)state;
+	assert_true(fabs(pace_seconds(0.1, 1, 0.5) - 9) < 1e-9);
+	assert_true(fabs(pace_seconds(100, 10, 0.01) + 4) < 1e-9);
+	assert_true(fabs(pace_seconds(100, 10, 1) - 590) < 1e-9);
+	for (int hurried = 0; hurried < 3; hurried++) {
+		struct paced p = { .parts = hurried ? 100 : 10 };
+		pthread_t thread;
+
+		pace_init(&p.pace);
+		if (hurried == 2)
+			pace_hurry(&p.pace);
+		pthread_create(&thread, NULL, work_at_pace, &p);
+		if (hurried == 1) {
+			usleep(200000);
+			pace_hurry(&p.pace);
+		}
+		pthread_join(thread, NULL);
+		pace_destroy(&p.pace);
+		if (hurried)
+			assert_true(p.elapsed < 0.7 * p.used / 0.01);
+		else
+			assert_true(p.elapsed > 0.98 * p.used / 0.01);
+	}
+}
+
 /* One after the other, and before anything else that saves or resumes. */
 static void
 test_save_async(void **state)
@@ -1876,6 +1942,7 @@ main(int argc, char **argv)
 		cmocka_unit_test(test_hyper_errors),
 		cmocka_unit_test(test_fault),
 		cmocka_unit_test(test_resume),
+		cmocka_unit_test(test_pace),
 		cmocka_unit_test(test_save_async),
 		cmocka_unit_test(test_resume_errors),
 		cmocka_unit_test(test_check),
