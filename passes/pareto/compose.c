@@ -256,15 +256,45 @@ bound_buckets(const struct pareto_curve *v)
 	return n > v->top / 64 ? (int32_t)(v->top / 64) + 1 : n;
 }
 
-static void
-insert_slack(struct buckets *c, int64_t slack, double sec)
+static inline void
+put_slack(struct curve_entry *e, int64_t slack, double sec)
 {
-	struct curve_entry *e = bucket_of(c, slack);
+	bool empty = e->sec < 0;
 
-	if (e->sec < 0)
-		*e = (struct curve_entry){ slack, sec, sec, 0, 0 };
-	e->slack = slack < e->slack ? slack : e->slack;
-	e->sec = fmin(e->sec, sec);
+	e->slack = empty || slack < e->slack ? slack : e->slack;
+	e->sec = empty || sec < e->sec ? sec : e->sec;
+}
+
+/* Answers `later`, of which those with more slack are faster, in buckets: each
+ * with `more` slack and seconds, `least` slack at least, less than `to`. */
+static void
+insert_later(struct buckets *c, const struct curve_row *later, int64_t more,
+             double sec, int64_t least, int64_t to)
+{
+	const struct curve_entry *x = later->at, *end = x + later->n;
+	struct curve_entry *e = NULL;   /* a bucket, for slack below `edge` */
+	int64_t edge = 0;
+
+	while (x + 1 < end && x[1].slack + more <= least
+	       && x[1].slack + more < to)
+		x++;                    /* the last one is the fastest */
+	if (x < end && x->slack + more < to) {
+		e = bucket_of(c, x->slack + more < least ? least
+		              : x->slack + more);
+		edge = (e - c->at + 1) * c->width;
+	}
+	for (; x < end && x->slack + more < to; x++) {
+		int64_t slack = x->slack + more;
+
+		slack = slack < least ? least : slack;
+		while (slack >= edge) {
+			edge += c->width;
+			e++;
+		}
+		put_slack(e, slack, x->sec + sec);
+	}
+	if (e)
+		bucket_of(c, edge - 1);
 }
 
 /* All points of a part before answers of later parts. */
@@ -283,14 +313,7 @@ insert_part_points(const struct pareto_curve *v, int32_t at,
 		if (least >= v->top)
 			continue;
 		to = to > v->top - p->least_more ? v->top : to + p->least_more;
-		for (int32_t e = 0; e < b->n; e++) {
-			int64_t slack = b->at[e].slack + f->min_later_bytes;
-
-			if (slack >= to)
-				break;
-			insert_slack(c, slack < least ? least : slack,
-			             b->at[e].sec + f->least);
-		}
+		insert_later(c, b, f->min_later_bytes, f->least, least, to);
 	}
 }
 
@@ -303,7 +326,7 @@ find_bound(struct pareto_curve *v)
 	struct buckets c;
 
 	buckets_open(&c, bound_buckets(v), v->top);
-	insert_slack(&c, 0, 0);
+	put_slack(bucket_of(&c, 0), 0, 0);
 	behind = buckets_flush(&c, old);
 	for (int32_t i = y->n - 1; i >= 0 && !watch_over(y->r->watch); i--) {
 		Arena *fresh = i > 0 ? arena_new() : y->arena;

@@ -227,6 +227,10 @@ pack_within(struct buffer *b, size_t n, const struct pack_limit *limit,
 	read_problem(&p, b, n);
 	r.bound = p.bound;
 	r.least = p.bound > r.height ? p.bound : r.height;
+	if (limit->most > 0 && r.least > limit->most) {
+		r.height = r.least;
+		return r;
+	}
 	for (int32_t i = 0, j; i < p.n; i = j) {
 		struct pack_part part;
 		int64_t least;
