@@ -37,7 +37,7 @@ overlap_excess(const Pass *p, Graph *g, int *placements, Arena *a)
 	bytes = place_within(g, room, place, p->watch, a);
 	if (bytes <= room && placements && !place)
 		return 1;               /* none may be tried */
-	if (bytes <= room && placements)
+	if (bytes > room && place)      /* which takes longest */
 		--*placements;
 	return bytes - room;
 }

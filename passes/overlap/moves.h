@@ -14,6 +14,14 @@ has_flag(const Node *n, uint64_t flags)
 	return op_info[n->op].flags & flags;
 }
 
+/* Between stages they end where they begin. */
+static inline bool
+is_transfer(const Node *n)
+{
+	return op_info[n->op].flags & F_SENDS
+		&& !(op_info[n->op].flags & (F_HOST | F_STAGES));
+}
+
 static inline struct cost
 overlap_cost(const struct overlap_choice *c, const Graph *g, const Node *n)
 {
@@ -45,19 +53,19 @@ struct moves moves_new(const Graph *, const struct overlap_choice *, Arena *);
  * last. */
 void moves_apply(const struct moves *, Graph *, Arena *);
 
-/* Sets of transfers that are tried, and graphs with such a set that are placed
- * because their live bytes fit. */
+/* Sets of transfers that are tried, and those of them whose live bytes fit, but
+ * not their layouts. */
 struct overlap_effort {
 	int trials, placements;
 };
 
-/* overlap.c: order the nodes, and let the chosen transfers end as late as they
+/* waits.c: order the nodes, and let the chosen transfers end as late as they
  * may; sec: by value, what each then saves, if it is asked for. */
 void overlap_apply(Graph *, const struct overlap_choice *, double *sec,
                    Arena *);
 /* fit.c: bytes that the graph, which this changes, takes beyond the budget;
- * placements: how many graphs may still be placed, else they do not fit; NULL:
- * live bytes are enough. */
+ * placements: how many graphs may still be placed in vain, else they do not
+ * fit; NULL: live bytes are enough. */
 int64_t overlap_excess(const Pass *, Graph *, int *placements, Arena *);
 /* fit.c: of all chosen ones, which do not fit, leave out some. */
 void overlap_choose_fitting(const Pass *, const Graph *,
