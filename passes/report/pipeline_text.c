@@ -5,37 +5,32 @@
  *         et al., Alpa, 2022); exact for 1F1B if stages take equally long
  */
 #include "passes/report/report.h"
+#include "passes/cost/lanes.h"
 
 #include <inttypes.h>
 #include <math.h>
 
 #include "runtime/support/number.h"
 
-static double
-turn_seconds(const struct plan_summary *s)
-{
-	return s->forward_sec + s->backward_sec + s->recompute_sec;
-}
-
 double
 pipeline_seconds(const struct pipeline *l, double *idle)
 {
+	Arena *a = arena_new();
+	double *turn = arena_array(a, (size_t)l->nstage, sizeof *turn);
 	double sum = 0, most = 0, update = 0, all;
 
 	for (int k = 0; k < l->nstage; k++) {
-		const struct plan_summary *s = &l->stage[k].planned.plan->sum;
+		const Plan *p = l->stage[k].planned.plan;
 
-		sum += turn_seconds(s);
-		most = fmax(most, turn_seconds(s));
-		update = fmax(update, s->update_sec);
+		turn[k] = lanes_of_plan(p, true, a);
+		sum += turn[k];
+		most = fmax(most, turn[k]);
+		update = fmax(update, lanes_of_plan(p, false, a) - turn[k]);
 	}
 	all = sum + (l->nmicro - 1) * most;
-	for (int k = 0; k < l->nstage && idle; k++) {
-		const struct plan_summary *s = &l->stage[k].planned.plan->sum;
-
-		idle[k] = all > 0
-			? 1 - l->nmicro * turn_seconds(s) / all : 0;
-	}
+	for (int k = 0; k < l->nstage && idle; k++)
+		idle[k] = all > 0 ? 1 - l->nmicro * turn[k] / all : 0;
+	arena_free(a);
 	return all + update;
 }
 
