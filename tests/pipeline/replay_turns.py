@@ -119,12 +119,29 @@ def check_stage(stage, number, stages, micro, where):
         fail(f"{where}: the arena has {s['arena_bytes']} bytes, and {end} are used")
 
 
+def seconds_of(schedule, update):
+    """Instructions one after the other beside transfers, as the page on plan files says."""
+    clock, free, due = 0.0, {}, {}
+    ends = {t: s["id"] for s in schedule for t in s.get("waits", [])}
+    for s in schedule:
+        skip = s["phase"] == "update" and not update
+        took = 0.0 if skip else s.get("lane_seconds", s["seconds"])
+        if s.get("sent_bytes") and not skip:
+            carrier = s.get("lane") or s.get("network", False)
+            free[carrier] = max(clock, free.get(carrier, 0.0)) + took
+            end = ends.get(s["id"], s["id"])
+            due[end] = max(due.get(end, 0.0), free[carrier])
+        elif not s.get("sent_bytes"):
+            clock += took
+        clock = max(clock, due.get(s["id"], 0.0))
+    return clock
+
+
 def check_seconds(plan, where):
     turns, update = [], 0
     for stage in plan["stages"]:
-        s = stage["summary"]
-        turns.append(s["forward_seconds"] + s["backward_seconds"] + s["recompute_seconds"])
-        update = max(update, s["update_seconds"])
+        turns.append(seconds_of(stage["schedule"], False))
+        update = max(update, seconds_of(stage["schedule"], True) - turns[-1])
     want = sum(turns) + (plan["pipeline"]["micro_batches"] - 1) * max(turns) + update
     if abs(plan["pipeline"]["step_seconds"] - want) > 1e-8 * want:
         fail(f"{where}: a step of {plan['pipeline']['step_seconds']} s, expected {want}")
