@@ -175,6 +175,8 @@ struct options {
 	                                 * plan */
 	bool candidate;                 /* one of several that are tried: a
 	                                 * refusal suggests no other options */
+	bool brief;                     /* a plan in little time, as those of
+	                                 * large graphs are made */
 	bool slim;                      /* neither code nor reports follow: no
 	                                 * reference */
 };

@@ -86,6 +86,8 @@ struct planned {
 	double step_sec;                /* seconds of its step, */
 	double exposed_sec;             /* if transfers run beside computation,
 	                                 * about: overlap.h */
+	const struct overlap_choice *transfers; /* which do so; NULL: not
+	                                 * known */
 	uint32_t nstate, nhost_state;   /* optimizer states that may be
 	                                 * offloaded, that are */
 	struct one_percent *one_percent; /* NULL: not wanted */

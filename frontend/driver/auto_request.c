@@ -19,7 +19,6 @@ static const struct {
 	{ "explain", "add it to the line that --auto prints" },
 	{ "passes", "add it to the line that --auto prints" },
 	{ "stop-after", "add it to the line that --auto prints" },
-	{ "pp", "leave it out: --auto does not search pipelines" },
 };
 
 static int
@@ -40,15 +39,23 @@ refuse_excluded(const struct cli *c, FILE *err)
 	return CLI_GO;
 }
 
+/* Whether the user fixed the micro-batches of a step. */
+static bool
+gives_accum(const struct cli *c)
+{
+	return option_given(c, "grad-accum")
+		|| (c->opt.pp > 1 && c->opt.microbatches);
+}
+
 static int
 check_counts(const struct cli *c, FILE *err)
 {
 	const struct options *o = &c->opt;
 	long long tp = o->tp > 1 ? o->tp : 1, dp = o->dp > 1 ? o->dp : 1;
+	long long pp = o->pp > 1 ? o->pp : 1;
 	long long devices = c->devices ? c->devices : 1;
 	long long samples = c->global_batch;
-	long long parts = dp * (option_given(c, "grad-accum") ? o->grad_accum
-	                        : 1);
+	long long parts = dp * (gives_accum(c) ? o->grad_accum : 1);
 
 	if (!samples) {
 		fprintf(err, "ckc: --auto: expected --global-batch B, the "
@@ -56,10 +63,11 @@ check_counts(const struct cli *c, FILE *err)
 		        "--global-batch 32\n");
 		return 2;
 	}
-	if (tp * dp > devices) {
-		fprintf(err, "ckc: --auto: --tp %lld and --dp %lld take %lld "
-		        "devices, found --devices %lld; try: --devices %lld\n",
-		        tp, dp, tp * dp, devices, tp * dp);
+	if (tp * dp * pp > devices) {
+		fprintf(err, "ckc: --auto: --tp %lld, --dp %lld and --pp %lld "
+		        "take %lld devices, found --devices %lld; try: "
+		        "--devices %lld\n", tp, dp, pp, tp * dp * pp, devices,
+		        tp * dp * pp);
 		return 2;
 	}
 	if (samples % parts) {
@@ -238,6 +246,16 @@ find_fixed_batch(const struct options *o, const Graph *g,
 
 /* ---- the request ---- */
 
+/* Whether the search may take pipelines: see opts_stages.c. */
+static bool
+goes_with_stages(const struct options *o)
+{
+	return o->update_in_backward != TRI_ON && o->offload == OFFLOAD_OFF
+		&& o->zero < 2 && o->ep <= 1 && o->cp <= 1
+		&& o->halves != SPLIT_ON && o->dtype != DT_F16
+		&& o->optimizer != OPT_NONE;
+}
+
 static void
 set_free(const struct cli *c, struct auto_request *r, bool host)
 {
@@ -246,8 +264,11 @@ set_free(const struct cli *c, struct auto_request *r, bool host)
 
 	r->fixed = (struct auto_config){
 		.tp = o->tp > 1 ? o->tp : 1, .dp = o->dp > 1 ? o->dp : 1,
+		.pp = o->pp > 1 ? o->pp : 1,
 		.zero = o->zero > 0 ? o->zero : 0,
-		.zero_group = o->zero_group, .accum = o->grad_accum,
+		.zero_group = o->zero_group,
+		.accum = o->pp > 1 && o->microbatches ? o->microbatches
+			: o->grad_accum,
 		.sp = o->sp,
 	};
 	r->may = (struct auto_free){
@@ -257,7 +278,8 @@ set_free(const struct cli *c, struct auto_request *r, bool host)
 		                   || o->zero == ZERO_AUTO),
 		.zero_group = trains && !o->zero_group,
 		.batch = r->batch_dim != NULL,
-		.accum = !option_given(c, "grad-accum"),
+		.pp = !option_given(c, "pp") && goes_with_stages(o),
+		.accum = !gives_accum(c),
 		.sp = !o->sp,
 		.halves = !option_given(c, "halves")
 			|| o->halves == SPLIT_AUTO,
@@ -265,8 +287,9 @@ set_free(const struct cli *c, struct auto_request *r, bool host)
 	};
 }
 
-/* Nodes of a model whose plans take seconds each. */
-enum { LARGE = 1000 };
+/* Nodes of a model whose plans take seconds each; seconds for those that are
+ * predicted and are then made. */
+enum { LARGE = 1000, EXACT_SEC = 10 };
 
 bool
 auto_request(const struct cli *c, const Graph *g, struct auto_request *r,
@@ -284,6 +307,7 @@ auto_request(const struct cli *c, const Graph *g, struct auto_request *r,
 		.may_reorder = c->opt.update_in_backward == TRI_AUTO,
 		.exact = g->nnode < LARGE ? 5 : 2,
 		.seconds = c->opt.plan_sec,
+		.exact_sec = c->opt.plan_sec > 0 ? c->opt.plan_sec : EXACT_SEC,
 	};
 	if (!find_batch_dim(&c->opt, g, &r->batch_dim, a, diag))
 		return false;
@@ -316,7 +340,12 @@ auto_configured(const struct cli *c, const struct auto_request *r,
 	o.zero = x->zero;
 	o.zero_group = x->zero_group;
 	o.ep = x->dp > 1 ? o.ep : 0;    /* bounds are those of one device */
+	o.pp = x->pp > 1 ? x->pp : 0;
+	o.stages = x->pp > 1;
+	if (o.stages)
+		o.update_in_backward = TRI_OFF;
 	o.grad_accum = x->accum;
+	o.microbatches = 0;
 	o.plan_sec = 0;
 	if (r->may.halves)
 		o.halves = x->halves ? SPLIT_ON : SPLIT_OFF;

@@ -7,6 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 
 #include "codegen/codegen.h"
 #include "frontend/driver/host.h"
@@ -439,6 +442,18 @@ compile_fastest(struct driver *d)
 		== CLI_GO && compile_model(d);
 }
 
+/* Planning allocates and frees the memory of graphs again and again: it stays
+ * with the process. */
+static void
+keep_freed_memory(void)
+{
+#ifdef __GLIBC__
+	mallopt(M_MMAP_THRESHOLD, 64 << 20);
+	mallopt(M_TRIM_THRESHOLD, 256 << 20);
+	mallopt(M_TOP_PAD, 4 << 20);
+#endif
+}
+
 int
 main(int argc, char **argv)
 {
@@ -447,6 +462,7 @@ main(int argc, char **argv)
 	struct import_options import;
 	bool ok = false;
 
+	keep_freed_memory();
 	if (status != CLI_GO) {
 		arena_free(d.arena);
 		if (fflush(stdout) == 0 && !ferror(stdout))

@@ -194,9 +194,10 @@ static const struct option_spec table[] = {
 
 	{ "auto", NULL, G_TARGET, set_true, FIELD(automatic), C,
 	  "search for the fastest configuration within the budget: --tp, --sp, "
-	  "--dp, --zero, --halves, --offload, batch size and --grad-accum, "
-	  "except those given; print it as options, with runners-up, and "
-	  "compile it if -o is given (--json: all configurations)" },
+	  "--dp, --pp, --zero, --halves, --offload, batch size and "
+	  "--grad-accum, except those given; print it as options, with "
+	  "runners-up, and compile it if -o is given (--json: all "
+	  "configurations)" },
 	{ "devices", "N", G_TARGET, set_whole, FIELD(devices), C,
 	  "with --auto: number of devices (default: 1)",
 	  FROM_TO(1, GROUP_MAX) },

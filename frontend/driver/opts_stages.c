@@ -17,7 +17,6 @@ conflict(const struct cli *c, const char **remedy)
 {
 	const struct options *o = &c->opt;
 	const struct { bool given; const char *option, *remedy; } row[] = {
-		{ c->automatic, "--auto", "leave out --auto" },
 		{ o->curve, "--curve and --report", "--dump=plan" },
 		{ o->explain, "--explain", "leave out --explain" },
 		{ o->forward_only, "--forward-only", "leave out --pp" },
@@ -116,6 +115,8 @@ check_stages(struct cli *c, FILE *err)
 		        (long long)stages - 1, o->stage.n);
 		return 2;
 	}
+	if (c->automatic)               /* it chooses micro-batches */
+		return CLI_GO;
 	if (o->microbatches)
 		o->grad_accum = o->microbatches;
 	else if (!option_given(c, "grad-accum"))

@@ -27,11 +27,50 @@ count_flops(const Pass *p, struct auto_plan *to)
 	to->tokens = tokens_of(p->planned.reference);
 }
 
+static bool
+all_planned(const struct pipeline *l)
+{
+	for (int k = 0; k < l->nstage; k++)
+		if (!l->stage[k].planned.plan)
+			return false;
+	return true;
+}
+
+static void
+measure_stages(const Pass *p, const struct pipeline *l, struct auto_plan *to)
+{
+	struct auto_plan *s = arena_array(p->keep, (size_t)l->nstage,
+	                                  sizeof *s);
+
+	for (int k = 0; k < l->nstage; k++)
+		auto_measure(l->stage[k].planned.plan, p->opt->grad_accum,
+		             &s[k], p->keep);
+	auto_join_stages(s, l->nstage, p->opt->grad_accum, to);
+}
+
+/* The smallest budget of the stage that does not fit. */
+static int64_t
+least_of_stages(const struct pipeline *l)
+{
+	int64_t least = 0;
+
+	for (int k = 0; k < l->nstage; k++)
+		if (l->stage[k].planned.refused
+		    && l->stage[k].planned.minimum_peak > least)
+			least = l->stage[k].planned.minimum_peak;
+	return least;
+}
+
 void
 measure_plan(const Pass *p, bool flops, struct auto_plan *to)
 {
 	const Plan *plan = p->planned.plan;
+	const struct pipeline *l = p->planned.pipeline;
 
+	if (l && all_planned(l) && !diag_errors(p->diag)) {
+		measure_stages(p, l, to);
+		return;
+	}
 	if (plan && !diag_errors(p->diag)) {
 		auto_measure(plan, p->opt->grad_accum, to, p->keep);
 		if (flops)
@@ -39,7 +78,9 @@ measure_plan(const Pass *p, bool flops, struct auto_plan *to)
 		return;
 	}
 	snprintf(to->why, AUTO_WHY, "%s", diag_reason(p->diag));
-	to->least = p->planned.refused ? p->planned.minimum_peak : 0;
+	to->least = !p->planned.refused ? 0 : l ? least_of_stages(l)
+		: p->planned.minimum_peak;
+	to->at_least = to->least > 0 && l;
 }
 
 void

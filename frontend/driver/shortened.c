@@ -113,6 +113,7 @@ plan_layers(const struct shortened *s, const struct options *o, bool flops,
 	t.options.budget_bytes = budget;
 	t.options.quiet = t.options.candidate = true;
 	t.options.slim = !flops;
+	t.options.brief = true;         /* the whole model is large */
 	trial_plan_sharded(&t, s->sharded[keep]);
 	measure_plan(&t.pass, flops, to);
 	if (to->ok)

@@ -43,11 +43,24 @@ plan_job(void *of, int i, void *result)
 	job->late = false;
 	c.opt = auto_configured(d->cli, &d->request, &job->config, job->budget,
 	                        d->arena);
+	struct auto_config whole = job->config;
+
+	whole.pp = 1;
+	if (d->from[i])                 /* predicted from the whole model */
+		c.opt = auto_configured(d->cli, &d->request, &whole,
+		                        job->budget, d->arena);
 	if (d->from[i] && job->excess > 0)
 		predict_point(d->from[i], &c.opt, job->excess, &job->plan,
 		              &job->point);
 	else if (d->from[i])
 		predict_plan(d->from[i], &c.opt, job->flops, &job->plan);
+	if (d->from[i] && job->excess <= 0 && job->plan.ok
+	    && job->config.pp > 1)
+		auto_pipeline(&job->config, d->request.budget,
+		              d->from[i]->layers.n, &job->plan);
+	if (!job->plan.ok && job->config.pp > 1)
+		c.opt = auto_configured(d->cli, &d->request, &job->config,
+		                        job->budget, d->arena);
 	/* few layers may be refused for what many are not */
 	if (!d->from[i] || (!job->plan.ok && job->point.bytes <= 0))
 		plan_options(&c, d->device, job->flops, d->watch->stop,
@@ -124,15 +137,24 @@ find_model(struct auto_driver *d, const struct auto_job *job,
 static struct shortened *
 model_of(struct auto_driver *d, const struct auto_job *job)
 {
+	struct auto_config whole = job->config;
 	struct options o;
 	struct shortened *s;
 
+	whole.pp = 1;
 	if (job->exact || !may_shorten(d->cli))
 		return NULL;
-	o = auto_configured(d->cli, &d->request, &job->config, false,
-	                    d->arena);
+	o = auto_configured(d->cli, &d->request, &whole, false, d->arena);
 	s = find_model(d, job, &o);
 	return s->layers.n > 0 && shard_layers(s, &o, job) ? s : NULL;
+}
+
+/* When children are ended, by now_sec; 0: never. */
+static double
+end_of(const struct auto_driver *d, const struct auto_job *job)
+{
+	return job->proof && d->end <= 0
+		? now_sec() + d->request.exact_sec : d->end;
 }
 
 static bool
@@ -141,7 +163,7 @@ plan_jobs(void *of, struct auto_job *job, int n)
 	struct auto_driver *d = of;
 	const struct workers w = { .work = plan_job, .lost = lose_job,
 		.of = d, .result = job, .size = sizeof *job,
-		.stop = d->watch->stop, .end = d->end };
+		.stop = d->watch->stop, .end = end_of(d, job) };
 
 	d->job = job;
 	d->from = arena_array(d->arena, (size_t)n + 1, sizeof *d->from);
@@ -163,7 +185,7 @@ write_lines(const struct auto_driver *d, const struct auto_found *f,
             struct auto_lines *l, const char **word, int n)
 {
 	const struct auto_config *c = &f->candidate[f->order[0]].config;
-	long long ranks = c->tp * c->dp;
+	long long ranks = auto_ranks(c);
 
 	l->compile = arena_printf(d->arena, "ckc %s",
 	                          auto_line(word, n, d->arena));

@@ -8,6 +8,7 @@
  *     candidates.c   all configurations
  *     search.c       which of them are planned, and their order
  *     predict.c      all layers from few; curve.c what a budget adds
+ *     predict_stages.c  a pipeline from the whole model, or from its stages
  *     shorten.c      models with fewer layers
  *     measure.c      what a plan says of a configuration
  *     auto_text.c    the report; auto_json.c the same as JSON
@@ -24,10 +25,10 @@
 #include "ir/base/watch.h"
 #include "ir/plan.h"
 
-/* What --auto chooses.  A step has tp * dp ranks, each with `accum`
+/* What --auto chooses.  A step has tp * dp * pp ranks, each with `accum`
  * micro-batches of `batch` samples. */
 struct auto_config {
-	int64_t tp, dp;                 /* 1: none */
+	int64_t tp, dp, pp;             /* 1: none */
 	int64_t zero;                   /* stage */
 	int64_t zero_group;             /* 0: all replicas */
 	int64_t batch, accum;
@@ -42,9 +43,23 @@ auto_shards(const struct auto_config *c)
 	return !c->zero ? 1 : c->zero_group ? c->zero_group : c->dp;
 }
 
+static inline int64_t
+auto_ranks(const struct auto_config *c)
+{
+	return c->tp * c->dp * c->pp;
+}
+
+/* Seconds of a step, if the whole model takes one second for a micro-batch and
+ * all stages take equally long. */
+static inline double
+auto_turns(const struct auto_config *c)
+{
+	return (double)(c->accum + c->pp - 1) / (double)c->pp;
+}
+
 /* Choices that the user did not make. */
 struct auto_free {
-	bool tp, dp, zero, zero_group, batch, accum, sp, halves, offload;
+	bool tp, dp, pp, zero, zero_group, batch, accum, sp, halves, offload;
 };
 
 struct auto_request {
@@ -66,6 +81,8 @@ struct auto_request {
 	                                 * are made, if any are predicted */
 	double seconds;                 /* limit of the search, which the
 	                                 * planner keeps, too; 0: none */
+	double exact_sec;               /* the same, of making plans that are
+	                                 * predicted */
 };
 
 enum { AUTO_WHY = 300 };
@@ -81,6 +98,8 @@ struct auto_plan {
 	/* seconds of a step of all micro-batches */
 	double sec;                     /* transfers beside computation */
 	double compute, recompute;      /* compute has no recomputation */
+	double idle;                    /* a stage waits for others, on
+	                                 * average */
 	double sent_sec;                /* all transfers between ranks */
 	double busiest;                 /* of computation without recomputation,
 	                                 * or of the transfers of one lane */
@@ -97,6 +116,14 @@ struct auto_plan {
 	double layer_again;             /* seconds of recomputation, with its
 	                                 * transfers, in a micro-batch */
 	double again;                   /* ... of all that the model has */
+	/* of a layer of all, predicted without a budget */
+	double more_sec;                /* of micro_shown */
+	double more_bytes;              /* of the peak; of them, */
+	double more_resident;           /* resident */
+	/* of a pipeline, what a budget does beside a curve: bytes of the whole
+	 * model by bytes of a stage; seconds of a step by those of a
+	 * micro-batch of the whole model.  0: no pipeline */
+	double curve_bytes, curve_sec;
 	/* of a micro-batch; only if the job asked for it */
 	double flops, peak_flops;       /* of the model; of a device a second */
 	int64_t tokens;                 /* of a sample; 0: it has none */
@@ -106,7 +133,7 @@ struct auto_plan {
 static inline double
 auto_exposed(const struct auto_plan *p)
 {
-	double sec = p->sec - p->compute - p->recompute;
+	double sec = p->sec - p->compute - p->recompute - p->idle;
 
 	return sec > 0 ? sec : 0;
 }
@@ -122,6 +149,7 @@ struct auto_job {
 	struct auto_config config;
 	bool budget;                    /* plan within the budget */
 	bool exact;                     /* no prediction */
+	bool proof;                     /* of a plan that is predicted */
 	int64_t excess;                 /* > 0: only predict the point that has
 	                                 * about so many bytes fewer */
 	struct auto_point point;        /* the answer; if plan.least > 0, bytes
@@ -171,6 +199,7 @@ struct auto_found {
 	const int64_t *order;           /* planned ones, the fastest first */
 	int64_t nplanned;
 	bool stopped;                   /* `seconds` were over */
+	bool cut;                       /* `exact_sec` were over */
 	int64_t nplan;                  /* plans that were made */
 	double flops, peak_flops;       /* of a sample; of a device */
 	int64_t tokens;                 /* of a sample; 0: it has none */
@@ -208,6 +237,13 @@ void auto_gain(const struct auto_plan *whole, const struct auto_plan *less,
  * further layers. */
 void auto_extend(const struct auto_plan *few, const struct auto_plan *more,
                  int64_t layers, struct auto_plan *);
+/* predict_stages.c: from the plan of the whole model, predicted for so many
+ * layers, that of a pipeline; budget 0: there is none. */
+void auto_pipeline(const struct auto_config *, int64_t budget, int64_t layers,
+                   struct auto_plan *);
+/* predict_stages.c: from plans of all n stages, each for one micro-batch. */
+void auto_join_stages(const struct auto_plan *, int n, int64_t accum,
+                      struct auto_plan *);
 /* measure.c: from the plan of a micro-batch and the update. */
 void auto_measure(const Plan *, int64_t accum, struct auto_plan *, Arena *);
 /* Layers' members; of: by origin of the plan's graph g: its layer of n; -1. */

@@ -27,6 +27,7 @@ put_plan(struct json_out *j, const struct auto_found *f,
 	json_real(j, "compute_seconds", DIGITS, p->compute);
 	json_real(j, "recompute_seconds", DIGITS, p->recompute);
 	json_real(j, "exposed_communication_seconds", DIGITS, auto_exposed(p));
+	json_real(j, "idle_seconds", DIGITS, p->idle);
 	json_real(j, "communication_seconds", DIGITS, p->sent_sec);
 	json_real(j, "sent_bytes", DIGITS, p->sent);
 	json_int(j, "peak_bytes", p->peak);
@@ -50,6 +51,7 @@ put_candidate(struct json_out *j, const struct auto_found *f,
 	json_bool(j, "sp", x->sp);
 	json_bool(j, "halves", x->halves);
 	json_int(j, "dp", x->dp);
+	json_int(j, "pp", x->pp);
 	json_int(j, "zero", x->zero);
 	json_int(j, "zero_group", x->zero_group);
 	json_int(j, "batch", x->batch);
@@ -88,7 +90,7 @@ auto_write_json(const struct auto_found *f, const struct auto_lines *l,
 	json_int(&j, "devices", r->devices);
 	json_int(&j, "global_batch", r->samples);
 	json_id(&j, "budget_bytes", r->budget > 0 ? r->budget : -1);
-	json_bool(&j, "complete", !f->stopped);
+	json_bool(&j, "complete", !f->stopped && !f->cut);
 	json_id(&j, "best", f->nplanned > 0 ? f->order[0] : -1);
 	json_text(&j, "compile", f->nplanned > 0 ? l->compile : NULL);
 	json_text(&j, "run", f->nplanned > 0 ? l->run : NULL);

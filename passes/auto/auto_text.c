@@ -64,6 +64,12 @@ print_counts(const struct auto_found *f, const struct auto_lines *l, FILE *out,
 	                    + count_state(f, AUTO_SAME, AUTO_SAME)),
 	        f->stopped ? "not planned, which may be faster: the search "
 	        "stopped after --plan-time" : "slower by their lower bound");
+	if (f->cut)
+		fprintf(out, "planning the best ones with all layers stopped "
+		        "after %g s%s; try: --plan-time SECONDS, a limit of "
+		        "the search\n", f->request.exact_sec,
+		        f->candidate[f->order[0]].plan.predicted
+		        ? ": the first is only predicted" : "");
 }
 
 static void
@@ -80,9 +86,11 @@ print_rates(const struct auto_found *f, const struct auto_plan *p, FILE *out,
 		fprintf(out, ", %.6g tokens/s", rate * (double)f->tokens);
 	if (peak > 0)
 		fprintf(out, ", MFU %.2f %%", 100 * rate * f->flops / peak);
-	fprintf(out, "\n  computation %s, recomputation %s, exposed "
+	fprintf(out, "\n  computation %s, recomputation %s, %sexposed "
 	        "communication %s of %s\n", write_seconds(p->compute, a),
 	        write_seconds(p->recompute, a),
+	        p->idle > 0 ? arena_printf(a, "idle %s, ",
+	                                   write_seconds(p->idle, a)) : "",
 	        write_seconds(auto_exposed(p), a),
 	        write_seconds(p->sent_sec, a));
 	fprintf(out, "  memory of a rank %s (%lld B)", write_bytes(p->peak, a),
@@ -104,6 +112,7 @@ what_it_lacks(const struct auto_plan *p, const struct auto_plan *best, Arena *a)
 		{ p->recompute - best->recompute, "recomputation" },
 		{ auto_exposed(p) - auto_exposed(best),
 		  "exposed communication" },
+		{ p->idle - best->idle, "idle time" },
 	};
 	size_t most = 0;
 

@@ -4,6 +4,8 @@
  *         and 5
  * dp      all numbers of replicas that divide the samples and find devices
  * zero    all stages, over all replicas and over groups
+ * pp      all numbers of stages with the same prime factors, up to the
+ *         micro-batches; with --zero 1 at most, without halves and host memory
  * batch   all divisors of a replica's samples
  *
  * Devices may stay idle, so more devices only add configurations.
@@ -33,7 +35,7 @@ add_offload(struct list *l, struct auto_config c)
 {
 	int64_t without = add(l, c, -1);
 
-	if (l->r->may.offload && l->r->budget > 0) {
+	if (l->r->may.offload && l->r->budget > 0 && c.pp == 1) {
 		c.offload = true;
 		add(l, c, without);
 	}
@@ -69,7 +71,7 @@ add_stages(struct list *l, struct auto_config c)
 			add_groups(l, c);
 		return;
 	}
-	for (c.zero = 0; c.zero <= (c.dp > 1 ? 3 : 0); c.zero++)
+	for (c.zero = 0; c.zero <= (c.dp == 1 ? 0 : c.pp > 1 ? 1 : 3); c.zero++)
 		add_groups(l, c);
 }
 
@@ -79,7 +81,7 @@ add_forms(struct list *l, struct auto_config c)
 {
 	const struct auto_free *may = &l->r->may;
 	bool ranks = c.tp > 1;
-	bool halves = ranks && may->halves && c.batch % 2 == 0;
+	bool halves = ranks && may->halves && c.batch % 2 == 0 && c.pp == 1;
 
 	for (int sp = 0; sp <= (ranks && may->sp); sp++)
 		for (int h = 0; h <= halves; h++) {
@@ -87,6 +89,34 @@ add_forms(struct list *l, struct auto_config c)
 			c.halves = h;
 			add_stages(l, c);
 		}
+}
+
+/* Whether 2, 3 and 5 are its only prime factors. */
+static bool
+is_smooth(int64_t n)
+{
+	for (int64_t f = 2; f <= 5; f++)
+		while (n % f == 0)
+			n /= f;
+	return n == 1;
+}
+
+/* With fewer micro-batches than stages, some would wait in every turn. */
+static void
+add_pipelines(struct list *l, struct auto_config c)
+{
+	const struct auto_request *r = l->r;
+	int64_t most = r->devices / (c.tp * c.dp);
+
+	if (!r->may.pp) {
+		c.pp = r->fixed.pp;
+		if (c.pp <= most)
+			add_forms(l, c);
+		return;
+	}
+	for (c.pp = 1; c.pp <= most && c.pp <= c.accum; c.pp++)
+		if (is_smooth(c.pp))
+			add_forms(l, c);
 }
 
 /* Micro-batches, the largest first. */
@@ -102,18 +132,8 @@ add_batches(struct list *l, struct auto_config c)
 		    || (!r->may.batch && c.batch != r->fixed.batch)
 		    || (!r->may.accum && c.accum != r->fixed.accum))
 			continue;
-		add_forms(l, c);
+		add_pipelines(l, c);
 	}
-}
-
-/* Whether 2, 3 and 5 are its only prime factors. */
-static bool
-is_smooth(int64_t n)
-{
-	for (int64_t f = 2; f <= 5; f++)
-		while (n % f == 0)
-			n /= f;
-	return n == 1;
 }
 
 struct auto_candidate *

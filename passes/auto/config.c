@@ -36,8 +36,10 @@ auto_words(const struct auto_request *r, const struct auto_config *c, bool all,
 		add_word(&w, true, arena_printf(a, "%s=%lld", r->batch_dim,
 		                                (long long)c->batch));
 	}
-	add_count(&w, c->accum > 1 && (all || may->accum), "--grad-accum",
-	          c->accum);
+	/* a pipeline has as many micro-batches as stages, if not told */
+	add_count(&w, (c->accum > 1 || c->pp > 1) && (all || may->accum),
+	          c->pp > 1 ? "--microbatches" : "--grad-accum", c->accum);
+	add_count(&w, c->pp > 1 && (all || may->pp), "--pp", c->pp);
 	add_count(&w, c->tp > 1 && (all || may->tp), "--tp", c->tp);
 	add_word(&w, c->sp && (all || may->sp), "--sp");
 	add_word(&w, c->halves && (all || may->halves), "--halves");

@@ -7,9 +7,10 @@
  *         updates into backward, only its busiest lane is
  * bound   first of a micro-batch and the update on one device: ranks share
  *         them without any loss, replicas the update with ZeRO.  Then of a
- *         family, configurations that differ only in replicas, ZeRO and the
- *         number of micro-batches: its micro-batch without replicas, with the
- *         transfers of its ranks
+ *         family, configurations that differ only in replicas, ZeRO, stages
+ *         and the number of micro-batches: its micro-batch without replicas,
+ *         with the transfers of its ranks.  What the family needs is shared
+ *         out at best, too, so that some are refused without a plan
  * exact   if the seconds of an op fall at most in proportion to its share, and
  *         replicas do not help ranks to hide their transfers
  * repeats candidates are planned in waves of one size, so that the answer does
@@ -17,7 +18,8 @@
  * predict a plan may be predicted (predict.c).  What a budget adds to it then
  *         comes from the curve of its micro-batch (curve.c), which gets a point
  *         where none is near.  What shards less than a candidate that does not
- *         fit does not fit either.  The best ones are planned at the end
+ *         fit does not fit either.  The best ones are planned at the end, for
+ *         some seconds
  */
 #include "passes/auto/auto.h"
 #include "runtime/support/now.h"
@@ -28,6 +30,10 @@
 
 /* LEAST: configurations whose smallest budgets a refusal finds. */
 enum { WAVE = 8, SHOWN = 11, LEAST = 2 };
+
+/* Of the best predicted seconds, which are not exact: bounds that are looked
+ * at, and those with host memory, whose plans take longest. */
+static const double PREDICTED = 1.03, WITH_HOST = 0.99;
 
 /* Seconds before progress is reported. */
 static const double QUIET = 2;
@@ -75,7 +81,7 @@ family_of(struct search *s, const struct auto_config *c)
 	if (i > 0)
 		return i - 1;
 	s->family[s->nfamily].config = (struct auto_config){ .tp = c->tp,
-		.dp = 1, .batch = c->batch, .accum = 1, .sp = c->sp,
+		.dp = 1, .pp = 1, .batch = c->batch, .accum = 1, .sp = c->sp,
 		.halves = c->halves };
 	return s->nfamily++;
 }
@@ -92,7 +98,8 @@ list_families(struct search *s)
 	                              sizeof *s->of_candidate);
 	for (int64_t i = 0; i < f->n; i++) {
 		const struct auto_config *c = &f->candidate[i].config;
-		const struct auto_config one = { .tp = 1, .batch = c->batch };
+		const struct auto_config one = { .tp = 1, .pp = 1,
+			.batch = c->batch };
 
 		family_of(s, &one);
 		s->of_candidate[i] = family_of(s, c);
@@ -140,6 +147,7 @@ update_bound(const struct search *s, const struct auto_config *c, double sec)
 {
 	int64_t group = auto_shards(c);
 
+	sec /= (double)c->pp;
 	return group == 1 ? sec : s->r->in_proportion ? sec / (double)group : 0;
 }
 
@@ -150,7 +158,7 @@ bound_by_batch(const struct search *s, const struct auto_config *c,
 {
 	if (!s->r->in_proportion && c->tp > 1)
 		return 0;
-	return ((double)c->accum * one->micro_sec
+	return (auto_turns(c) * one->micro_sec
 	        + update_bound(s, c, one->update_sec)) / (double)c->tp;
 }
 
@@ -158,6 +166,32 @@ static void
 raise_bound(struct auto_candidate *c, double bound)
 {
 	c->bound = bound > c->bound ? bound : c->bound;
+}
+
+/* No search is needed where the budget lacks bytes that every plan has. */
+static void
+refuse_if_small(const struct search *s, struct auto_candidate *c, int64_t needs,
+                int64_t states)
+{
+	if (s->r->budget <= 0 || needs <= s->r->budget)
+		return;
+	c->state = AUTO_REFUSED;
+	c->plan = (struct auto_plan){ .least = needs, .at_least = true,
+	                              .states = states };
+	snprintf(c->plan.why, AUTO_WHY, "a step needs %lld B at least",
+	         (long long)needs);
+}
+
+/* What the family needs on one device is shared out at best. */
+static void
+refuse_by_family(const struct search *s, struct auto_candidate *c,
+                 const struct auto_plan *p)
+{
+	int64_t parts = auto_shards(&c->config) * c->config.pp;
+	int64_t states = p->states / parts;
+
+	refuse_if_small(s, c, p->needs / parts
+	                - (c->config.offload ? states : 0), states);
 }
 
 /* What cannot be planned without replicas cannot be planned with them. */
@@ -172,9 +206,10 @@ take_family(struct search *s, int64_t family)
 		if (s->of_candidate[i] != family || c->state != AUTO_OPEN)
 			continue;
 		if (p->ok) {
-			raise_bound(c, (double)c->config.accum * p->micro_shown
+			raise_bound(c, auto_turns(&c->config) * p->micro_shown
 			            + update_bound(s, &c->config,
 			                           p->update_sec));
+			refuse_by_family(s, c, p);
 			continue;
 		}
 		c->state = AUTO_REFUSED;
@@ -187,7 +222,7 @@ set_bounds(struct search *s)
 {
 	for (int64_t i = 0; i < s->found->n; i++) {
 		struct auto_candidate *c = &s->found->candidate[i];
-		const struct auto_config one = { .tp = 1,
+		const struct auto_config one = { .tp = 1, .pp = 1,
 			.batch = c->config.batch };
 		const struct auto_plan *p =
 			&s->family[family_of(s, &one)].plan;
@@ -209,8 +244,7 @@ by_seconds(const void *a, const void *b)
 	const struct auto_candidate *p = *(struct auto_candidate *const *)a;
 	const struct auto_candidate *q = *(struct auto_candidate *const *)b;
 	float x = (float)p->plan.sec, y = (float)q->plan.sec;
-	int64_t n = p->config.tp * p->config.dp;
-	int64_t m = q->config.tp * q->config.dp;
+	int64_t n = auto_ranks(&p->config), m = auto_ranks(&q->config);
 
 	if (x < y || x > y)
 		return x < y ? -1 : 1;
@@ -279,14 +313,16 @@ curve_of(struct search *s, const struct auto_config *c)
 static double
 excess_of(const struct search *s, const struct auto_candidate *c)
 {
-	return (double)(c->open.peak - s->r->budget);
+	return (double)(c->open.peak - s->r->budget)
+		* (c->open.curve_bytes > 0 ? c->open.curve_bytes : 1);
 }
 
 static void
 take_point(const struct search *s, struct auto_candidate *c,
            const struct auto_point *p)
 {
-	double times = (double)c->config.accum;
+	double times = c->open.curve_sec > 0 ? c->open.curve_sec
+		: (double)c->config.accum;
 
 	c->plan = c->open;
 	c->plan.sec += times * p->sec;
@@ -300,9 +336,13 @@ take_point(const struct search *s, struct auto_candidate *c,
 static void
 refuse_by_curve(const struct search *s, struct auto_candidate *c, double most)
 {
+	double least = excess_of(s, c) - most;
+
+	if (c->open.curve_bytes > 0)
+		least /= c->open.curve_bytes;
 	c->state = AUTO_REFUSED;
 	c->plan = (struct auto_plan){ .predicted = true, .at_least = true,
-		.least = s->r->budget + (int64_t)(excess_of(s, c) - most) };
+		.least = s->r->budget + (int64_t)least };
 	snprintf(c->plan.why, AUTO_WHY, "a step needs about %lld B",
 	         (long long)c->plan.least);
 }
@@ -320,6 +360,7 @@ refuse_larger(struct search *s, const struct auto_candidate *c)
 		struct auto_candidate *o = &s->found->candidate[i];
 
 		if (s->of_candidate[i] != family || o->state != AUTO_OPEN
+		    || o->config.pp != c->config.pp
 		    || o->config.offload != c->config.offload
 		    || o->config.zero > c->config.zero
 		    || auto_shards(&o->config) > auto_shards(&c->config)
@@ -369,18 +410,11 @@ take_curve(struct search *s, struct auto_candidate *c,
 
 /* ---- waves ---- */
 
-/* No search is needed where the budget lacks bytes that every plan has. */
-static void
-refuse_if_small(const struct search *s, struct auto_candidate *c, int64_t needs,
-                int64_t states)
+/* Whether a candidate is refused that was never planned. */
+static bool
+is_refused_unseen(const struct auto_candidate *c)
 {
-	if (needs <= s->r->budget)
-		return;
-	c->state = AUTO_REFUSED;
-	c->plan = (struct auto_plan){ .least = needs, .at_least = true,
-	                              .states = states };
-	snprintf(c->plan.why, AUTO_WHY, "a step needs %lld B at least",
-	         (long long)needs);
+	return c->state == AUTO_REFUSED && !c->open.ok && c->plan.least > 0;
 }
 
 /* What is known of a candidate with host memory from that without, which
@@ -393,7 +427,8 @@ follow_without(const struct search *s, struct auto_candidate *c)
 	c->bound = w->bound;
 	c->open = w->open;
 	c->over = w->over;
-	if (w->state == AUTO_OPEN || w->state == AUTO_BOUND)
+	if (w->state == AUTO_OPEN || w->state == AUTO_BOUND
+	    || is_refused_unseen(w))
 		return;
 	if (w->state == AUTO_PLANNED && w->plan.recompute <= 0) {
 		c->state = AUTO_SAME;
@@ -443,13 +478,24 @@ is_curve_in_wave(struct search *s, const struct item *wave, int n,
 	return false;
 }
 
-/* Whether a candidate may be among those that are shown; with host memory,
- * whose curves take long, the best. */
+/* Whether a candidate may be among those that are shown; if they are predicted,
+ * which takes longer for large models, among the best. */
 static bool
 may_be_shown(const struct auto_candidate *c, bool predicts, double best,
              double last)
 {
-	return c->bound < (c->config.offload && predicts ? best : last);
+	if (predicts)
+		last = fmin(last, best * (c->config.offload
+		                           ? WITH_HOST : PREDICTED));
+	return c->bound < last;
+}
+
+/* Whether another candidate decides first. */
+static bool
+waits_for_other(const struct search *s, const struct auto_candidate *c)
+{
+	return c->without >= 0 && c->state == AUTO_OPEN
+		&& !is_refused_unseen(&s->found->candidate[c->without]);
 }
 
 /* Without plans; true: others may no longer be wanted. */
@@ -485,19 +531,20 @@ list_open(struct search *s, int64_t *n, Arena *a)
 	return v;
 }
 
+/* Of candidates v[0..n-1], those with host memory or those without. */
 static int
-next_wave(struct search *s, struct item wave[WAVE], Arena *a)
+fill_wave(struct search *s, struct item wave[WAVE], struct auto_candidate **v,
+          int64_t n, bool offload, Arena *a)
 {
-	int64_t n;
-	struct auto_candidate **v = list_open(s, &n, a);
 	double best = cutoff(s, 1, a), last = cutoff(s, SHOWN, a);
 	int k = 0;
 
 	for (int64_t i = 0; i < n && k < WAVE; i++) {
 		int64_t family = s->of_candidate[v[i] - s->found->candidate];
 
-		if (!may_be_shown(v[i], s->predicts, best, last)
-		    || (v[i]->without >= 0 && v[i]->state == AUTO_OPEN)
+		if (v[i]->config.offload != offload
+		    || !may_be_shown(v[i], s->predicts, best, last)
+		    || waits_for_other(s, v[i])
 		    || (is_by_curve(v[i])
 		        && is_curve_in_wave(s, wave, k, v[i])))
 			continue;
@@ -522,11 +569,10 @@ take_answer(struct search *s, struct auto_candidate *c,
 	} else if (!p->ok) {
 		c->state = AUTO_REFUSED;
 		c->plan = *p;
-	} else if (c->config.offload && p->host == 0) {
-		c->state = AUTO_SAME;
 	} else if (job->budget || s->r->budget <= 0
 	           || p->peak <= s->r->budget) {
-		c->state = AUTO_PLANNED;
+		c->state = c->config.offload && p->host == 0 ? AUTO_SAME
+			: AUTO_PLANNED;
 		c->plan = *p;
 	} else {
 		double least = s->r->may_reorder && c->config.accum == 1
@@ -538,6 +584,17 @@ take_answer(struct search *s, struct auto_candidate *c,
 		raise_bound(c, least);
 		refuse_if_small(s, c, p->needs, p->states);
 	}
+}
+
+/* Those with host memory, whose plans take longest, come last. */
+static int
+next_wave(struct search *s, struct item wave[WAVE], Arena *a)
+{
+	int64_t n;
+	struct auto_candidate **v = list_open(s, &n, a);
+	int k = fill_wave(s, wave, v, n, false, a);
+
+	return k > 0 ? k : fill_wave(s, wave, v, n, true, a);
 }
 
 static void
@@ -556,9 +613,10 @@ report_progress(const struct search *s, bool end)
 	fflush(s->progress);
 }
 
-/* exact: nothing is predicted. */
+/* exact: nothing is predicted; proof: of plans that are. */
 static bool
-run_wave(struct search *s, const struct item *wave, int n, bool exact)
+run_wave(struct search *s, const struct item *wave, int n, bool exact,
+         bool proof)
 {
 	struct auto_job job[WAVE] = { 0 };
 
@@ -569,6 +627,7 @@ run_wave(struct search *s, const struct item *wave, int n, bool exact)
 			: s->family[wave[i].family].config;
 		job[i].budget = c && c->state == AUTO_BOUND;
 		job[i].exact = exact;
+		job[i].proof = proof;
 		if (is_by_curve(c) && !exact)
 			job[i].excess = (int64_t)excess_of(s, c);
 	}
@@ -577,7 +636,7 @@ run_wave(struct search *s, const struct item *wave, int n, bool exact)
 	s->found->nplan += n;
 	for (int i = 0; i < n; i++) {
 		if (job[i].late) {
-			s->found->stopped = true;
+			*(proof ? &s->found->cut : &s->found->stopped) = true;
 			continue;
 		}
 		s->predicts |= job[i].plan.predicted;
@@ -626,7 +685,7 @@ plan_least(struct search *s)
 		v[i]->state = AUTO_BOUND;
 		wave[k++] = (struct item){ .candidate = v[i] };
 	}
-	return k == 0 || run_wave(s, wave, k, true);
+	return k == 0 || run_wave(s, wave, k, true, false);
 }
 
 static bool
@@ -683,11 +742,11 @@ plan_exactly(struct search *s)
 		arena_free(scratch);
 		if (n == 0)
 			return true;
-		if (!run_wave(s, wave, n, true))
+		if (!run_wave(s, wave, n, true, true))
 			return false;
 		for (int i = 0; i < n; i++)
 			keep_prediction(wave[i].candidate);
-		if (s->found->stopped)
+		if (s->found->cut)
 			return true;
 	}
 }
@@ -732,7 +791,7 @@ auto_search(const struct auto_request *r, AutoPlanner *planner, void *of,
 		found->stopped |= n > 0 && is_late(&s);
 		if (n == 0 || found->stopped)
 			break;
-		ok = run_wave(&s, wave, n, false);
+		ok = run_wave(&s, wave, n, false, false);
 	}
 	ok = ok && (found->stopped || plan_exactly(&s));
 	ok = ok && (found->stopped || plan_least(&s));

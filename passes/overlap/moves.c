@@ -1,6 +1,5 @@
 /* Nodes that move by the work between them. */
 #include "passes/overlap/moves.h"
-#include "passes/cost/cost.h"
 
 bool
 reads_owner(const Graph *g, const Node *n, ValId v)
@@ -27,7 +26,7 @@ reads_of(const Graph *g, Arena *a)
 }
 
 struct moves
-moves_new(const Graph *g, Arena *a)
+moves_new(const Graph *g, const struct overlap_choice *c, Arena *a)
 {
 	struct moves m = { g,
 		arena_array(a, (size_t)g->nnode + 1, sizeof *m.work),
@@ -35,7 +34,8 @@ moves_new(const Graph *g, Arena *a)
 
 	FOR_NODES (n, g)
 		m.work[node_id(g, n) + 1] = m.work[node_id(g, n)]
-			+ (has_flag(n, F_SENDS) ? 0 : node_cost(g, n).sec);
+			+ (has_flag(n, F_SENDS) ? 0
+			   : overlap_cost(c, g, n).sec);
 	return m;
 }
 

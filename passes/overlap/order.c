@@ -11,7 +11,6 @@
  * nodes keep their operands alive.
  */
 #include "passes/overlap/moves.h"
-#include "passes/cost/cost.h"
 
 enum { WINDOW = 64 };                   /* nodes that are looked at */
 
@@ -234,7 +233,7 @@ sink_nodes(struct sink_window *w, uint32_t i)
 }
 
 static void
-move_behind(Graph *g, const bool *chosen, Arena *a)
+move_behind(Graph *g, const struct overlap_choice *choice, Arena *a)
 {
 	struct sink_window w = { .g = g, .n = g->nnode - 1,
 		.order = arena_array(a, g->nnode, sizeof *w.order),
@@ -244,7 +243,7 @@ move_behind(Graph *g, const bool *chosen, Arena *a)
 
 	FOR_NODES (n, g) {
 		w.order[node_id(g, n) - 1] = node_id(g, n);
-		w.sec[node_id(g, n)] = node_cost(g, n).sec;
+		w.sec[node_id(g, n)] = overlap_cost(choice, g, n).sec;
 	}
 	for (uint32_t i = 0; i < w.n; i++) {
 		const Node *c = &g->node[w.order[i]];
@@ -254,7 +253,7 @@ move_behind(Graph *g, const bool *chosen, Arena *a)
 			&& nodes_may_join(c, &g->node[w.order[i - 1]]);
 
 		if (has_flag(c, F_SENDS) && c->phase != PH_UPDATE
-		    && chosen[c->out[0]] && !joins && !joined)
+		    && choice->chosen[c->out[0]] && !joins && !joined)
 			sink_nodes(&w, i);
 	}
 	graph_reorder(g, w.order, w.n);
@@ -296,7 +295,7 @@ overlap_order(Graph *g, const struct overlap_choice *c, Arena *scratch)
 		mark_turns(g);
 	move_gathers(g, c, scratch);
 	move_sums(g, c, scratch);
-	move_behind(g, c->chosen, scratch);
+	move_behind(g, c, scratch);
 	move_early(g, c->chosen, scratch);
 	join_sums(g, c, PH_UPDATE, scratch);
 	if (g->stages)

@@ -4,239 +4,45 @@
  * method  a transfer ends behind the last node before the first that reads
  *         what it receives, or overwrites what it sends.  Neighbours go in
  *         one message where that is faster and fits.  If the arena exceeds the
- *         budget anyhow, transfers are added from those that save most,
- *         by halving; one that does not fit is left out alone.
+ *         budget anyhow, some are left out (fit.c).
  * needs   P_PLANNED; before results are laid over operands, which asks for
  *         what is alive.  A graph in which transfers wait stays as it is.
  * gives   never a larger step: what each node costs stays, and what is sent
  *         goes in the same order on all ranks
  */
 #include "passes/overlap/moves.h"
-#include "passes/cost/cost.h"
 #include "passes/cost/lanes.h"
 #include "passes/place/place.h"
 
 #include <math.h>
-#include <stdlib.h>
 
-/* Sets of transfers that are tried, and graphs with such a set that are placed
- * because their live bytes fit. */
-struct effort {
-	int trials, placements;
-	int64_t host_room;              /* bytes of the arena for host
-	                                 * transfers, unplaced; 0: as many as
-	                                 * fit placed */
-};
+/* For large graphs, of which each trial takes long, and for small ones. */
+enum { TRIALS = 24, MOST_TRIALS = 128, PLACEMENTS = 4, SMALL = 60000 };
 
-static const struct effort full = { 128, 24, 0 }, brief = { 24, 4, 0 };
-
-/* ---- where transfers end ---- */
-
-struct transfer_ends {
-	const Graph *g;
-	NodeId *read;                   /* of an owner's bytes: the first node
-	                                 * that does; 0: none */
-	NodeId *write;                  /* the next one that overwrites them */
-	double *work;                   /* seconds of all nodes up to this one
-	                                 * that send nothing */
-	NodeId apply, update, backward; /* as the verifier has them */
-};
-
-/* Between stages they end where they begin. */
-static bool
-is_transfer(const Node *n)
+static struct overlap_effort
+effort_for(const Graph *g, bool unplaced)
 {
-	return op_info[n->op].flags & F_SENDS
-		&& !(op_info[n->op].flags & (F_HOST | F_STAGES));
-}
+	int trials = TRIALS + (int)(SMALL / g->nnode);
 
-static struct transfer_ends
-transfer_ends_new(const Graph *g, Arena *a)
-{
-	struct transfer_ends e = { .g = g, .apply = g->nnode,
-		.update = g->nnode,
-		.backward = g->stages ? graph_boundary(g) + 1 : 0 };
-
-	e.read = arena_array(a, g->nval, sizeof *e.read);
-	e.write = arena_array(a, g->nval, sizeof *e.write);
-	e.work = arena_array(a, g->nnode, sizeof *e.work);
-	FOR_NODES (n, g) {
-		NodeId id = node_id(g, n);
-
-		e.work[id] = e.work[id - 1]
-			+ (is_transfer(n) ? 0 : node_cost(g, n).sec);
-		for (int i = 0; i < n->nin; i++) {
-			ValId o = n->in[i] ? val_owner(g, n->in[i]) : 0;
-
-			if (!e.read[o])
-				e.read[o] = id;
-		}
-	}
-	for (NodeId id = g->nnode - 1; id > 0; id--) {
-		const Node *n = &g->node[id];
-
-		if (n->phase == PH_UPDATE && e.update == id + 1)
-			e.update = id;
-		if (op_info[n->op].flags & F_UPDATE)
-			e.apply = id;
-	}
-	return e;
-}
-
-static NodeId
-earlier_node(NodeId a, NodeId b)
-{
-	return a < b ? a : b;
-}
-
-/* The node behind which n may end, or n. */
-static NodeId
-latest_end(const struct transfer_ends *e, const Node *n)
-{
-	const Graph *g = e->g;
-	NodeId id = node_id(g, n), end = g->nnode;
-	ValId y = n->out[0];
-
-	if (!y)
-		return id;
-	if (e->read[y])
-		end = earlier_node(end, e->read[y]);
-	if (e->write[val_owner(g, node_sent(n))])
-		end = earlier_node(end, e->write[val_owner(g, node_sent(n))]);
-	if (id < e->apply)
-		end = earlier_node(end, e->apply);
-	if (id < e->update && n->phase != PH_UPDATE)
-		end = earlier_node(end, e->update);
-	if (id < e->backward)
-		end = earlier_node(end, e->backward);
-	return e->work[end - 1] > e->work[id]
-	       || (end - 1 > id && nodes_may_join(n, n + 1)) ? end - 1 : id;
-}
-
-/* Lets n end as late as it may; the seconds that this saves. */
-static double
-let_wait(const struct transfer_ends *e, Node *n)
-{
-	NodeId id = node_id(e->g, n), end = latest_end(e, n);
-	double work = e->work[end] - e->work[id], all = node_cost(e->g, n).sec;
-
-	n->wait = end > id ? end : 0;
-	return work < all ? work : all;
-}
-
-/* Lets the chosen ones end as late as they may; sec: by value, what each then
- * saves, if it is asked for. */
-static void
-wait_late(struct transfer_ends *e, Graph *g, const bool *chosen, double *sec)
-{
-	for (NodeId id = g->nnode - 1; id > 0; id--) {
-		Node *n = &g->node[id];
-
-		if (is_transfer(n) && chosen[n->out[0]]) {
-			double saved = let_wait(e, n);
-
-			if (sec)
-				sec[n->out[0]] = saved;
-		}
-		if (op_info[n->op].flags & F_WRITES)
-			for (int i = 0; i < n->nin; i++)
-				if (n->in[i])
-					e->write[val_owner(g, n->in[i])] = id;
-	}
-}
-
-/* What is sent stays where it is until the end, so that a transfer that is not
- * over what it sends ends when enough has been done for its message. */
-static void
-wait_no_longer(const struct transfer_ends *e, Graph *g)
-{
-	const double TIMES = 2;         /* predictions are not exact */
-	double message = 0;
-
-	FOR_NODES (n, g) {
-		NodeId id = node_id(g, n), end = id;
-		NodeId last = message_last(g, id);
-
-		if (!n->wait)
-			continue;
-		if (!node_joins(g, id))
-			message = node_lane_seconds(g, n, node_cost(g, n));
-		while (end < n->wait
-		       && e->work[end] < e->work[id] + TIMES * message)
-			end++;
-		if (n->wait < last)
-			n->wait = 0;    /* one of them reads it */
-		else if (!(op_info[n->op].flags & F_OVER))
-			n->wait = e->work[end] > e->work[id] ? end
-				: last > id ? last : 0;
-	}
-}
-
-/* Sets where the chosen ones end; sec: see wait_late. */
-static void
-set_waits(Graph *g, const bool *chosen, double *sec, Arena *a)
-{
-	struct transfer_ends e = transfer_ends_new(g, a);
-
-	wait_late(&e, g, chosen, sec);
-	wait_no_longer(&e, g);
+	if (unplaced)                   /* one of many graphs */
+		return (struct overlap_effort){ TRIALS, PLACEMENTS };
+	return (struct overlap_effort){
+		trials < MOST_TRIALS ? trials : MOST_TRIALS,
+		PLACEMENTS };
 }
 
 /* ---- those that are chosen ---- */
 
-struct saving {
-	ValId of;
-	double sec;
-};
-
-static int
-by_saving(const void *a, const void *b)
-{
-	const struct saving *x = a, *y = b;
-
-	if (x->sec != y->sec)
-		return x->sec < y->sec ? 1 : -1;
-	return (x->of > y->of) - (x->of < y->of);
-}
-
-static void
-apply_transfers(Graph *g, const struct overlap_choice *c, double *sec, Arena *a)
-{
-	overlap_order(g, c, a);
-	set_waits(g, c->chosen, sec, a);
-}
-
-struct fitting {
-	const Pass *pass;
-	const Graph *g;
-	const struct overlap_choice *choice;
-	struct effort left;
-};
-
-/* Whether the graph fits, which this changes; `placements`: how many may still
- * be tried; NULL: live bytes are enough. */
-static bool
-fits_in_order(const Pass *p, Graph *g, int *placements, Arena *a)
-{
-	int64_t room;
-	bool fits;
-
-	inplace_graph(g, a);
-	room = p->planned.budget - graph_resident_bytes(g, a);
-	fits = place_live_bound(g, a) <= room;
-	if (fits && placements && (*placements)-- > 0)
-		fits = place_graph(g, room, p->watch, a) <= room;
-	return fits && (!placements || *placements >= 0);
-}
-
 /* Seconds of the nodes, or of those of a micro-batch that is not the last. */
 static double
-lane_seconds(const Graph *g, bool micro, Arena *scratch)
+lane_seconds(const Graph *g, const struct overlap_choice *choice, bool micro,
+             Arena *scratch)
 {
 	struct lane_step *step = arena_array(scratch, g->nnode, sizeof *step);
 
 	FOR_NODES (n, g) {
-		struct cost c = first_cost(g, n);
+		struct cost c = overlap_cost(choice, g,
+			n->of ? &g->node[n->of] : n);
 
 		step[node_id(g, n)] = (struct lane_step){
 			node_lane_seconds(g, n, c), c.lane,
@@ -249,61 +55,27 @@ lane_seconds(const Graph *g, bool micro, Arena *scratch)
 
 /* Of a step of all micro-batches. */
 static double
-step_seconds(const Pass *p, const Graph *g, Arena *scratch)
+step_seconds(const Pass *p, const Graph *g, const struct overlap_choice *c,
+             Arena *scratch)
 {
 	int64_t micro = p->opt->grad_accum;
-	double sec = lane_seconds(g, false, scratch);
+	double sec = lane_seconds(g, c, false, scratch);
 
 	if (micro > 1)
-		sec += (double)(micro - 1) * lane_seconds(g, true, scratch);
+		sec += (double)(micro - 1) * lane_seconds(g, c, true, scratch);
 	return sec;
 }
 
-/* Whether the graph fits with the chosen transfers; saves: see wait_late. */
-static bool
-fits_budget(struct fitting *f, double *saves)
+/* By first result; costs do not depend on the order. */
+static const struct cost *
+costs_of(const Graph *g, Arena *a)
 {
-	Graph *trial = graph_clone(f->g);
-	Arena *a = arena_new();
-	bool fits;
+	struct cost *cost = arena_array(a, g->nval, sizeof *cost);
 
-	f->left.trials--;
-	apply_transfers(trial, f->choice, saves, a);
-	fits = fits_in_order(f->pass, trial, &f->left.placements, a);
-	arena_free(a);
-	graph_free(trial);
-	return fits;
-}
-
-static void
-set_chosen(struct fitting *f, const struct saving *s, uint32_t n, bool yes)
-{
-	for (uint32_t i = 0; i < n; i++)
-		f->choice->chosen[s[i].of] = yes;
-}
-
-/* Chooses those of s[0..n-1] that fit beside what is chosen, by halves: one
- * that does not fit is left out alone.  `known`: together they do not fit.
- * True if all were chosen. */
-static bool
-add_fitting(struct fitting *f, const struct saving *s, uint32_t n, bool known)
-{
-	uint32_t half = n / 2;
-	bool all;
-
-	if (n == 0 || f->left.trials <= 0 || watch_over(f->pass->watch))
-		return false;
-	if (!known) {
-		set_chosen(f, s, n, true);
-		if (fits_budget(f, NULL))
-			return true;
-		set_chosen(f, s, n, false);
-	}
-	if (n == 1)
-		return false;
-	all = add_fitting(f, s, half, false);
-	add_fitting(f, s + half, n - half, all);
-	return false;
+	FOR_NODES (n, g)
+		if (n->nout > 0 && n->out[0])
+			cost[n->out[0]] = node_cost(g, n);
+	return cost;
 }
 
 static bool *
@@ -315,25 +87,6 @@ all_transfers(const Graph *g, Arena *a)
 		if (n->out[0])
 			chosen[n->out[0]] = is_transfer(n);
 	return chosen;
-}
-
-/* Of all, which do not fit, as many as do, first those that save most. */
-static void
-choose_transfers(const Pass *p, const Graph *g, const struct overlap_choice *c,
-                 struct effort effort, Arena *a)
-{
-	struct fitting f = { p, g, c, effort };
-	double *sec = arena_array(a, g->nval, sizeof *sec);
-	struct saving *s = arena_array(a, g->nval, sizeof *s);
-	uint32_t n = 0;
-
-	fits_budget(&f, sec);
-	for (ValId v = 1; v < g->nval; v++)
-		if (c->chosen[v])
-			s[n++] = (struct saving){ v, sec[v] };
-	qsort(s, n, sizeof *s, by_saving);
-	set_chosen(&f, s, n, false);
-	add_fitting(&f, s, n, true);
 }
 
 bool
@@ -380,8 +133,8 @@ seconds_in_order(const Pass *p, const Graph *g, const NodeId *order,
 	Arena *a = arena_new();
 	double sec;
 
-	apply_transfers(trial, c, NULL, a);
-	sec = step_seconds(p, trial, a);
+	overlap_apply(trial, c, NULL, a);
+	sec = step_seconds(p, trial, c, a);
 	arena_free(a);
 	graph_free(trial);
 	return sec;
@@ -393,7 +146,7 @@ order_fits(const Pass *p, const Graph *g, const NodeId *order)
 	Graph *trial = clone_in_order(g, order);
 	Arena *a = arena_new();
 	int once = 1;
-	bool fits = fits_in_order(p, trial, &once, a);
+	bool fits = overlap_excess(p, trial, &once, a) <= 0;
 
 	arena_free(a);
 	graph_free(trial);
@@ -434,10 +187,10 @@ saves_time(const Pass *p, const Graph *g, const struct overlap_choice *c,
 	double sec;
 	bool faster;
 
-	apply_transfers(trial, c, NULL, a);
-	sec = step_seconds(p, trial, a);
+	overlap_apply(trial, c, NULL, a);
+	sec = step_seconds(p, trial, c, a);
 	faster = sec < *least && (p->planned.budget <= 0
-	                          || fits_in_order(p, trial, &once, a));
+	                          || overlap_excess(p, trial, &once, a) <= 0);
 	if (faster)
 		*least = sec;
 	arena_free(a);
@@ -471,8 +224,8 @@ choose_messages(const Pass *p, const Graph *g, struct overlap_choice *c)
  * they are less than `below`, but it does not fit the budget once it is placed,
  * if it is. */
 static double
-try_host(const Pass *p, const Graph *g, int64_t room, double margin,
-         double below, bool place)
+try_host(const Pass *p, const Graph *g, const struct overlap_choice *c,
+         int64_t room, double margin, double below, bool place)
 {
 	Graph *trial = graph_clone(g);
 	Arena *a = arena_new();
@@ -480,9 +233,9 @@ try_host(const Pass *p, const Graph *g, int64_t room, double margin,
 	double sec;
 
 	overlap_host(trial, room, margin, a);
-	sec = step_seconds(p, trial, a);
+	sec = step_seconds(p, trial, c, a);
 	if (sec < below && p->planned.budget > 0
-	    && !fits_in_order(p, trial, place ? &once : NULL, a))
+	    && overlap_excess(p, trial, place ? &once : NULL, a) > 0)
 		sec = INFINITY;
 	arena_free(a);
 	graph_free(trial);
@@ -494,20 +247,21 @@ try_host(const Pass *p, const Graph *g, int64_t room, double margin,
  * transfers stay where they are needed.  given: the room, unplaced; 0: that of
  * the budget. */
 static void
-overlap_host_transfers(const Pass *p, Graph *g, int64_t given, Arena *scratch)
+overlap_host_transfers(const Pass *p, Graph *g, const struct overlap_choice *c,
+                       int64_t given, Arena *scratch)
 {
 	static const double margin[] = { MARGIN, 1 };
 	static const double share[] = { 1, 0.98, 0.95, 0.9 };
 	int64_t room = given ? given : p->planned.budget > 0
 		? p->planned.budget - graph_resident_bytes(g, scratch) : 0;
 	int64_t best_room = 0;
-	double least = step_seconds(p, g, scratch), best = 0;
+	double least = step_seconds(p, g, c, scratch), best = 0;
 
 	for (int m = 0; m < 2; m++)
 		for (int k = 0; k < (given ? 1 : 4); k++) {
 			int64_t in = (int64_t)(share[k] * (double)room);
 			double enough = least * (1 - 1e-9);
-			double sec = try_host(p, g, in, margin[m],
+			double sec = try_host(p, g, c, in, margin[m],
 			                      enough, !given);
 
 			if (sec < enough) {
@@ -522,52 +276,87 @@ overlap_host_transfers(const Pass *p, Graph *g, int64_t given, Arena *scratch)
 		overlap_host(g, best_room, best, scratch);
 }
 
-/* True if all transfers run beside computation. */
-static bool
-overlap_graph(const Pass *p, Graph *g, struct effort effort, Arena *scratch)
+/* room: bytes of the arena for host transfers, unplaced; 0: as many as fit
+ * placed.  known: what was found for an equal graph; NULL: nothing.  Returns
+ * what is chosen; *all: every transfer runs beside computation. */
+static struct overlap_choice
+overlap_graph(const Pass *p, Graph *g, int64_t room,
+              const struct overlap_choice *known, bool *all, Arena *scratch)
 {
-	struct overlap_choice c = { all_transfers(g, scratch), 0.1 };
-	bool all = true;
+	struct overlap_choice c = { all_transfers(g, scratch), g->nval,
+		costs_of(g, scratch), 0.1 };
 
+	*all = true;
 	if (g->halves == HALVES_BOTH)
 		interleave_halves(p, g, &c, scratch);
 	if (overlap_has_rank_transfers(g)) {
-		all = choose_messages(p, g, &c);
-		if (!all)
-			choose_transfers(p, g, &c, effort, scratch);
-		apply_transfers(g, &c, NULL, scratch);
+		if (known) {
+			c.chosen = known->chosen;
+			c.latency = known->latency;
+		}
+		if (!known && !(*all = choose_messages(p, g, &c)))
+			overlap_choose_fitting(p, g, &c,
+			                       effort_for(g, room > 0),
+			                       scratch);
+		overlap_apply(g, &c, NULL, scratch);
 	}
 	if (has_host_transfers(g))
-		overlap_host_transfers(p, g, effort.host_room, scratch);
-	return all;
+		overlap_host_transfers(p, g, &c, room, scratch);
+	return c;
 }
 
+/* Of a step of all micro-batches. */
 static double
-overlapped_seconds(const Pass *p, Graph *g, struct effort effort, bool *all)
+compute_seconds(const Pass *p, const Graph *g)
 {
-	Arena *scratch = arena_new();
+	double sum = 0;
+
+	FOR_NODES (n, g) {
+		struct cost c = first_cost(g, n);
+
+		if (c.lane == LANE_COMPUTE)
+			sum += n->phase == PH_UPDATE ? c.sec
+				: c.sec * (double)p->opt->grad_accum;
+	}
+	return sum;
+}
+
+double
+overlap_exposed_seconds(const Pass *p, Graph *g, double enough, bool *all,
+                        struct overlap_choice *found)
+{
+	Arena *scratch;
+	struct overlap_choice c;
 	double sec;
 
-	*all = overlap_graph(p, g, effort, scratch);
-	sec = step_seconds(p, g, scratch);
+	*all = false;
+	if (compute_seconds(p, g) >= enough)
+		return INFINITY;
+	scratch = arena_new();
+	c = overlap_graph(p, g, 0, NULL, all, scratch);
+	sec = step_seconds(p, g, &c, scratch);
+	if (found) {
+		*found = c;
+		found->cost = NULL;
+		found->chosen = arena_copy(p->keep, c.chosen,
+		                           g->nval * sizeof *c.chosen);
+	}
 	arena_free(scratch);
 	return sec;
 }
 
 double
-overlap_exposed_seconds(const Pass *p, Graph *g, bool *all)
-{
-	return overlapped_seconds(p, g, brief, all);
-}
-
-double
 overlap_unplaced_seconds(const Pass *p, Graph *g, int64_t room)
 {
-	struct effort unplaced = brief;
+	Arena *scratch = arena_new();
+	struct overlap_choice c;
+	double sec;
 	bool all;
 
-	unplaced.host_room = room;
-	return overlapped_seconds(p, g, unplaced, &all);
+	c = overlap_graph(p, g, room, NULL, &all, scratch);
+	sec = step_seconds(p, g, &c, scratch);
+	arena_free(scratch);
+	return sec;
 }
 
 /* A dump may come from behind this pass, or from behind inplace. */
@@ -586,7 +375,12 @@ was_overlapped(const Graph *g)
 bool
 pass_overlap(Pass *p, Graph *g)
 {
+	const struct overlap_choice *known = p->planned.transfers;
+	bool all;
+
+	if (known && known->nval != g->nval)
+		known = NULL;
 	if (!p->no_overlap && overlap_has_transfers(g) && !was_overlapped(g))
-		overlap_graph(p, g, full, p->scratch);
+		overlap_graph(p, g, 0, known, &all, p->scratch);
 	return true;
 }

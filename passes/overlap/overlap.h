@@ -15,10 +15,6 @@ PassFn pass_overlap;
 /* Between ranks, or to and from host memory. */
 bool overlap_has_transfers(const Graph *);
 bool overlap_has_rank_transfers(const Graph *);
-/* Overlap transfers of this planned graph, with fewer trials than the pass; the
- * seconds of a step of all micro-batches.  *all: every transfer runs beside
- * computation as far as it may. */
-double overlap_exposed_seconds(const Pass *, Graph *, bool *all);
 /* The same in less time, for a caller who places the graph then: transfers to
  * and from host memory have so many bytes of the arena. */
 double overlap_unplaced_seconds(const Pass *, Graph *, int64_t room);
@@ -26,10 +22,20 @@ double overlap_unplaced_seconds(const Pass *, Graph *, int64_t room);
 /* Which transfers run beside computation. */
 struct overlap_choice {
 	bool *chosen;                   /* by value that they receive */
+	uint32_t nval;                  /* values of the graph */
+	const struct cost *cost;        /* of nodes, by their first result; the
+	                                 * same in every order */
 	double latency;                 /* neighbours join a message while its
 	                                 * latency is more than this share of
 	                                 * its seconds; 1: none do */
 };
+
+/* Overlap transfers of this planned graph; the seconds of a step of all
+ * micro-batches; INFINITY: computation alone takes `enough` or more.  *all:
+ * every transfer runs beside computation as far as it may.  *found, if not
+ * NULL: for the pass (struct planned), in p->keep. */
+double overlap_exposed_seconds(const Pass *p, Graph *, double enough, bool *all,
+                               struct overlap_choice *found);
 
 /* order.c: work that a transfer need not wait for, brought between where it
  * begins and where it is needed. */

@@ -6,7 +6,6 @@
  * the last is needed, so that two are in flight.
  */
 #include "passes/overlap/moves.h"
-#include "passes/cost/cost.h"
 
 #include <math.h>
 
@@ -19,7 +18,7 @@ struct gather {
 
 struct prefetch {
 	const Graph *g;
-	double share;                   /* struct overlap_choice.latency */
+	const struct overlap_choice *choice;
 	struct moves moves;
 	struct reads reads;
 	struct gather *gather;          /* [n], in the order of nodes */
@@ -110,9 +109,10 @@ message_before(const struct prefetch *f, uint32_t end, double *start)
 	do {
 		k--;
 		needed = fmin(needed, f->gather[k].needed);
-		sec += node_cost(f->g, f->gather[k].node).sec - latency;
+		sec += overlap_cost(f->choice, f->g, f->gather[k].node).sec
+			- latency;
 		*start = needed - MARGIN * sec;
-	} while (k > 0 && latency > f->share * sec
+	} while (k > 0 && latency > f->choice->latency * sec
 	         && f->gather[k - 1].needed > *start
 	         && may_join(f, k - 1, end));
 	return k;
@@ -163,8 +163,8 @@ place_prefetches(struct prefetch *f)
 void
 move_gathers(Graph *g, const struct overlap_choice *c, Arena *a)
 {
-	struct prefetch f = { .g = g, .share = c->latency,
-		.moves = moves_new(g, a), .reads = reads_of(g, a),
+	struct prefetch f = { .g = g, .choice = c,
+		.moves = moves_new(g, c, a), .reads = reads_of(g, a),
 		.gather = arena_array(a, g->nnode, sizeof *f.gather) };
 
 	FOR_NODES (n, g) {

@@ -4,14 +4,13 @@
  * behind that within them.
  */
 #include "passes/overlap/moves.h"
-#include "passes/cost/cost.h"
 
 #include <math.h>
 
 /* Transfers of a phase, in the order of nodes, and what reads them. */
 struct sums {
 	const Graph *g;
-	double share;                   /* struct overlap_choice.latency */
+	const struct overlap_choice *choice;
 	struct moves moves;
 	struct reads reads;
 	NodeId *sum;                    /* [n] */
@@ -29,7 +28,7 @@ struct sum_message {
 static struct sums
 sums_new(const Graph *g, const struct overlap_choice *c, Phase phase, Arena *a)
 {
-	struct sums s = { .g = g, .share = c->latency, .moves = moves_new(g, a),
+	struct sums s = { .g = g, .choice = c, .moves = moves_new(g, c, a),
 		.reads = reads_of(g, a),
 		.sum = arena_array(a, g->nnode, sizeof *s.sum) };
 
@@ -79,8 +78,8 @@ message_from(struct sums *s, uint32_t k, bool readers_move)
 		NodeId id = s->sum[m.end++];
 
 		m.begin = fmax(*busy, s->moves.work[id]);
-		m.sec += node_cost(g, &g->node[id]).sec - latency;
-	} while (m.end < s->n && latency > s->share * m.sec
+		m.sec += overlap_cost(s->choice, g, &g->node[id]).sec - latency;
+	} while (m.end < s->n && latency > s->choice->latency * m.sec
 	         && s->moves.work[s->sum[m.end]] < m.begin + m.sec
 	         && can_wait(s, k, m.end, readers_move));
 	*busy = m.begin + m.sec;

@@ -270,16 +270,68 @@ bound_buckets(const struct pareto_curve *v)
 	return n > v->top / 64 ? (int32_t)(v->top / 64) + 1 : n;
 }
 
-static void
-insert_slack(struct buckets *c, int64_t slack, int64_t kept, double sec)
+static inline void
+put_slack(struct curve_entry *e, int64_t slack, int64_t kept, double sec)
 {
-	struct curve_entry *e = bucket_of(c, slack);
+	bool empty = e->sec < 0;
 
-	if (e->sec < 0)
-		*e = (struct curve_entry){ slack, kept, sec, sec, 0, 0 };
-	e->slack = slack < e->slack ? slack : e->slack;
-	e->kept = kept < e->kept ? kept : e->kept;
-	e->sec = fmin(e->sec, sec);
+	e->slack = empty || slack < e->slack ? slack : e->slack;
+	e->kept = empty || kept < e->kept ? kept : e->kept;
+	e->sec = empty || sec < e->sec ? sec : e->sec;
+}
+
+/* Where one micro-batch is in flight: answers `later`, of which those with more
+ * slack are faster, in buckets: each with `more` slack and seconds, `least`
+ * slack at least, less than `to`. */
+static void
+insert_later(struct buckets *c, const struct curve_row *later, int64_t more,
+             double sec, int64_t least, int64_t to)
+{
+	const struct curve_entry *x = later->at, *end = x + later->n;
+	struct curve_entry *e = NULL;   /* a bucket, for slack below `edge` */
+	int64_t edge = 0;
+
+	while (x + 1 < end && x[1].slack + more <= least
+	       && x[1].slack + more < to)
+		x++;                    /* the last one is the fastest */
+	if (x < end && x->slack + more < to) {
+		e = bucket_of(c, x->slack + more < least ? least
+		              : x->slack + more);
+		edge = (e - c->at + 1) * c->width;
+	}
+	for (; x < end && x->slack + more < to; x++) {
+		int64_t slack = x->slack + more;
+
+		slack = slack < least ? least : slack;
+		while (slack >= edge) {
+			edge += c->width;
+			e++;
+		}
+		put_slack(e, slack, 0, x->sec + sec);
+	}
+	if (e)
+		bucket_of(c, edge - 1);
+}
+
+/* The same where others are, which keep what this one keeps; this one needs
+ * `least` beside that, and less than `to`. */
+static void
+insert_later_kept(const struct pareto_curve *v, struct buckets *c,
+                  const struct curve_row *later, int64_t more, double sec,
+                  int64_t least, int64_t to)
+{
+	for (int32_t e = 0; e < later->n; e++) {
+		const struct curve_entry *x = &later->at[e];
+		int64_t kept = x->kept + more, needs = least + v->others * kept;
+		int64_t slack = x->slack + (v->others + 1) * more;
+
+		if (slack >= v->top)
+			break;
+		if (slack - v->others * kept >= to || needs >= v->top)
+			continue;
+		slack = slack < needs ? needs : slack;
+		put_slack(bucket_of(c, slack), slack, kept, x->sec + sec);
+	}
 }
 
 /* All points of a part before answers of later parts. */
@@ -298,19 +350,12 @@ insert_part_points(const struct pareto_curve *v, int32_t at,
 		if (least >= v->top)
 			continue;
 		to = to > v->top - p->least_more ? v->top : to + p->least_more;
-		for (int32_t e = 0; e < b->n; e++) {
-			int64_t slack = b->at[e].slack
-				+ (v->others + 1) * f->min_later_bytes;
-			int64_t kept = b->at[e].kept + f->min_later_bytes;
-			int64_t needs = least + v->others * kept;
-
-			if (slack >= v->top)
-				break;
-			if (slack - v->others * kept >= to || needs >= v->top)
-				continue;
-			insert_slack(c, slack < needs ? needs : slack, kept,
-			             b->at[e].sec + f->least);
-		}
+		if (v->others)
+			insert_later_kept(v, c, b, f->min_later_bytes, f->least,
+			                  least, to);
+		else
+			insert_later(c, b, f->min_later_bytes, f->least, least,
+			             to);
 	}
 }
 
@@ -321,9 +366,11 @@ find_bound(struct pareto_curve *v)
 	Arena *old = arena_new();       /* of the next row */
 	struct curve_row behind;
 	struct buckets c;
+	int64_t least;
 
 	buckets_open(&c, bound_buckets(v), v->top);
-	insert_slack(&c, v->others * y->least_kept, y->least_kept, 0);
+	least = v->others * y->least_kept;
+	put_slack(bucket_of(&c, least), least, y->least_kept, 0);
 	behind = buckets_flush(&c, old);
 	for (int32_t i = y->n - 1; i >= 0 && !watch_over(y->r->watch); i--) {
 		Arena *fresh = i > 0 ? arena_new() : y->arena;

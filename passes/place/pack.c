@@ -16,8 +16,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Steps of the first exact search, and heights to aim at in one round. */
-enum { FIRST_EFFORT = 6000000, GOALS = 4 };
+/* Steps of the first exact search, and heights to aim at in one round; steps of
+ * attempts on the skyline, and of those for a height that is given. */
+enum {
+	FIRST_EFFORT = 6000000, GOALS = 4,
+	SKYLINE_WORK = 4000000, TRIAL_WORK = 1500000
+};
 
 /* ---- sections ---- */
 
@@ -227,6 +231,10 @@ pack_within(struct buffer *b, size_t n, const struct pack_limit *limit,
 	read_problem(&p, b, n);
 	r.bound = p.bound;
 	r.least = p.bound > r.height ? p.bound : r.height;
+	if (limit->most > 0 && r.least > limit->most) {
+		r.height = r.least;
+		return r;
+	}
 	for (int32_t i = 0, j; i < p.n; i = j) {
 		struct pack_part part;
 		int64_t least;
@@ -234,6 +242,7 @@ pack_within(struct buffer *b, size_t n, const struct pack_limit *limit,
 		j = cut_part(&p, i, &part);
 		part.target = r.height > p.bound ? r.height : p.bound;
 		part.goals = GOALS;
+		part.work = limit->most > 0 ? TRIAL_WORK : SKYLINE_WORK;
 		if (part.target < limit->enough) {
 			part.target = limit->enough;
 			part.goals = 1;

@@ -29,6 +29,9 @@ struct pack_limit {
 	int64_t work;                   /* most elementary steps of the exact
 	                                 * search */
 	int64_t enough;                 /* height that need not be beaten */
+	int64_t most;                   /* of which a bound above is enough: the
+	                                 * height is the bound then, offsets
+	                                 * mean nothing; 0: none */
 	const struct watch *stop;       /* when interrupted, offsets mean
 	                                 * nothing and the height may be
 	                                 * PACK_NO_HEIGHT; NULL: never */

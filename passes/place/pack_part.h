@@ -17,6 +17,7 @@ struct pack_part {
 	int64_t bound;                  /* most bytes in one section */
 	int64_t target;                 /* no need to be lower than this */
 	int goals;                      /* heights to aim at in one round */
+	int64_t work;                   /* steps of attempts on the skyline */
 	int64_t best;                   /* height of the best packing */
 	int64_t *at;                    /* its offsets */
 	const struct watch *stop;        /* NULL: nothing ends it */

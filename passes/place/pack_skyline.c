@@ -21,9 +21,8 @@
 
 #include <string.h>
 
-/* Steps that all attempts together may take, and attempts in a row that may
- * bring nothing. */
-enum { WORK = 4000000, IDLE = 24 };
+/* Attempts in a row that may bring nothing. */
+enum { IDLE = 24 };
 
 /* ---- the skyline ---- */
 
@@ -284,7 +283,7 @@ void
 pack_skyline(struct pack_part *p)
 {
 	size_t n = (size_t)p->n + 1, ns = (size_t)p->nsection + 1;
-	struct skyline s = { .p = p, .leaves = 1, .work = WORK,
+	struct skyline s = { .p = p, .leaves = 1, .work = p->work,
 	                     .seed = 1 };
 	Arena *a = p->arena;
 

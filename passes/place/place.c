@@ -111,6 +111,20 @@ place_live_bytes(const Graph *g, Arena *scratch)
 }
 
 int64_t
+place_within(const Graph *g, int64_t room, bool pack, const struct watch *stop,
+             Arena *scratch)
+{
+	struct arena_buffers a = find_buffers(g, scratch);
+	int64_t below = take_slot(g, &a) * graph_slots(g);
+	struct pack_limit limit = { .work = PACK_TRIAL_WORK, .stop = stop,
+		.enough = room - below, .most = room - below };
+
+	if (!pack || room <= below)
+		return below + pack_bound(a.b, a.n, scratch);
+	return below + pack_beside(&a, below, &limit, scratch);
+}
+
+int64_t
 place_graph(Graph *g, int64_t enough, const struct watch *stop, Arena *scratch)
 {
 	struct arena_buffers a = find_buffers(g, scratch);

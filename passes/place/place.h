@@ -22,13 +22,18 @@ int inplace_pairs(const Graph *, const Node *, struct inplace_pair *, int max);
 void inplace_graph(Graph *, Arena *scratch);
 
 /* What packing one graph may cost, see pack.h. */
-enum { PACK_WORK = 20000000 };
+enum { PACK_WORK = 20000000, PACK_TRIAL_WORK = 1000000 };
 
 /* place.c: offsets for everything in the arena; returns its size, which need
  * not be below `enough`.  With several slots (Graph.slots) owners that live
  * across the boundary lie in the first slot, see pack.h. */
 int64_t place_graph(Graph *, int64_t enough, const struct watch *stop,
                     Arena *scratch);
+/* Bytes of the arena, if they are to be `room` at most: as far as live bytes
+ * tell, if they are more or the graph is not to be packed, else after a short
+ * search.  Offsets stay as they are. */
+int64_t place_within(const Graph *, int64_t room, bool pack,
+                     const struct watch *stop, Arena *scratch);
 /* Most bytes of the arena alive at one step, below which nothing fits. */
 int64_t place_live_bound(const Graph *, Arena *scratch);
 /* Bytes of the arena alive at each node, by node. */

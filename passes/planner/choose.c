@@ -98,7 +98,8 @@ is_small_graph(const struct plan_selector *c)
 {
 	const struct remat *r = c->r;
 
-	return r->ncand <= (c->curve ? SMALL_CURVE_MAX : SMALL_MAX)
+	return r->ncand <= (!c->curve ? SMALL_MAX : c->opt->brief ? 0
+	                    : SMALL_CURVE_MAX)
 		&& (double)r->ncand * r->ncand * r->nnode <= SMALL;
 }
 

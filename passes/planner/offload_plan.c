@@ -330,7 +330,7 @@ seconds_without(const Pass *p, const struct plan_source *from,
 	if (!taken || offload_names_values(p))
 		return INFINITY;
 	return overlap_has_transfers(from->g)
-		? exposed_seconds(p, from, taken, &all)
+		? exposed_seconds(p, from, taken, INFINITY, &all, NULL)
 		: from->w->r->base_sec + taken->sec;
 }
 

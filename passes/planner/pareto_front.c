@@ -104,7 +104,8 @@ point_of_plan(const Pass *p, const struct plan_source *s,
 	q.base_sec = base_of(p->planned.pareto_front, s->w->r);
 	q.step_sec = q.base_sec + f->sec;
 	if (q.sent > 0)
-		q.step_sec = fmax(q.step_sec, exposed_seconds(p, s, f, &all));
+		q.step_sec = fmax(q.step_sec, exposed_seconds(p, s, f,
+			INFINITY, &all, NULL));
 	return q;
 }
 

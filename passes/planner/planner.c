@@ -170,7 +170,7 @@ refuse_all(Pass *p, struct schedule *w, struct plan_selector *c, int64_t least)
 /* Nothing beats a plan that recomputes nothing, and has room for transfers. */
 static bool
 fits_as_it_is(const Pass *p, const struct plan_source *s,
-              const struct known_plan *f)
+              const struct known_plan *f, struct transfers_found *to)
 {
 	struct schedule *w = s->w;
 	struct remat_cost c = known_eval(w, f);
@@ -179,8 +179,10 @@ fits_as_it_is(const Pass *p, const struct plan_source *s,
 	if (c.sec > 0 || w->r->resident + c.live > p->planned.budget
 	    || peak_of(w) > p->planned.budget)
 		return false;
-	if (overlap_has_transfers(s->g))
-		exposed_seconds(p, s, f, &all);
+	if (overlap_has_transfers(s->g)) {
+		to->sec = exposed_seconds(p, s, f, INFINITY, &all, &to->choice);
+		to->known = all;
+	}
 	return all;
 }
 
@@ -189,6 +191,7 @@ fits_as_it_is(const Pass *p, const struct plan_source *s,
 struct beside {
 	struct low_precision_plan rounded;
 	struct offload_plan offloaded;
+	struct transfers_found transfers;
 };
 
 /* Names of --offload-values for which nothing is in host memory. */
@@ -258,7 +261,8 @@ choose_auto(Pass *p, struct plan_source *s, struct known_plan *plan,
 			.request = { 0, offload_host_room(p->opt, s->g),
 			             &p->opt->offload_values },
 			.sec = r->base_sec };
-	if (p->planned.budget < 0 || (!named && fits_as_it_is(p, s, plan)))
+	if (p->planned.budget < 0
+	    || (!named && fits_as_it_is(p, s, plan, &beside->transfers)))
 		return true;
 	if (takes_like(p, s, plan))
 		return true;
@@ -282,11 +286,11 @@ choose_auto(Pass *p, struct plan_source *s, struct known_plan *plan,
 	if (!taken)
 		return refuse_all(p, s->w, s->c, rounded->least);
 	if (overlap_has_transfers(s->g))
-		taken = least_exposed(p, s, taken);
+		taken = least_exposed(p, s, taken, &beside->transfers);
 	*plan = *taken;
 	state_bound(p, s, plan,
 	            offload_takes_values(p) && overlap_has_transfers(s->g)
-	            ? exposed_seconds(p, s, plan, &all) : 0);
+	            ? exposed_seconds(p, s, plan, INFINITY, &all, NULL) : 0);
 	return true;
 }
 
@@ -356,6 +360,23 @@ choose_plan(Pass *p, struct plan_source *s, struct known_plan *plan,
 	return ok;
 }
 
+/* When the graph's transfers run; found: what is known of it, if it is. */
+static void
+apply_transfers(Pass *p, const Graph *g, const struct transfers_found *found)
+{
+	struct overlap_choice *choice = arena_alloc(p->keep, sizeof *choice);
+
+	p->planned.exposed_sec = p->planned.step_sec;
+	p->planned.transfers = NULL;
+	if (!overlap_has_transfers(g))
+		return;
+	*choice = found->choice;
+	p->planned.exposed_sec = found->known ? found->sec
+		: exposed_seconds(p, &(struct plan_source){ .g = g }, NULL,
+		                  INFINITY, &(bool){ false }, choice);
+	p->planned.transfers = choice;
+}
+
 /* The graph as it is planned. */
 static void
 apply_plan(Pass *p, Graph *g, struct schedule *w, const struct known_plan *plan,
@@ -375,10 +396,7 @@ apply_plan(Pass *p, Graph *g, struct schedule *w, const struct known_plan *plan,
 		offload_values(g, &beside->offloaded.request, p->scratch);
 	warn_of_values(p, g);
 	p->planned.step_sec = w->r->base_sec + p->planned.recompute_sec;
-	p->planned.exposed_sec = !overlap_has_transfers(g)
-		? p->planned.step_sec
-		: exposed_seconds(p, &(struct plan_source){ .g = g }, NULL,
-		                  &(bool){ false });
+	apply_transfers(p, g, &beside->transfers);
 }
 
 static bool

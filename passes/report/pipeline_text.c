@@ -10,18 +10,39 @@
 #include <inttypes.h>
 #include <math.h>
 
+#include "passes/cost/lanes.h"
 #include "passes/pipeline/pipeline.h"
 #include "runtime/support/number.h"
 
-static double
-turn_seconds(const struct plan_summary *s)
+/* Seconds of a stage's turns of one micro-batch and of its update, with
+ * transfers as far as computation does not hide them. */
+struct stage_seconds {
+	double forward, backward, update;
+};
+
+static struct stage_seconds *
+find_seconds(const struct pipeline *l, Arena *a)
 {
-	return s->forward_sec + s->backward_sec + s->recompute_sec;
+	struct stage_seconds *sec = arena_array(a, (size_t)l->nstage,
+	                                        sizeof *sec);
+
+	for (int k = 0; k < l->nstage; k++) {
+		const Plan *p = l->stage[k].planned.plan;
+		const struct plan_summary *s = &p->sum;
+		double turn = lanes_of_plan(p, true, a);
+		double all = s->forward_sec + s->backward_sec
+			+ s->recompute_sec;
+
+		sec[k].forward = all > 0 ? turn * s->forward_sec / all : 0;
+		sec[k].backward = turn - sec[k].forward;
+		sec[k].update = lanes_of_plan(p, false, a) - turn;
+	}
+	return sec;
 }
 
 /* The last update's seconds. */
 static double
-update_seconds(const struct pipeline *l)
+update_seconds(const struct pipeline *l, const struct stage_seconds *sec)
 {
 	double most = 0;
 
@@ -29,57 +50,61 @@ update_seconds(const struct pipeline *l)
 		double all = 0;
 
 		for (int k = r; k < l->nstage; k += l->nrank)
-			all += l->stage[k].planned.plan->sum.update_sec;
+			all += sec[k].update;
 		most = fmax(most, all);
 	}
 	return most;
 }
 
-/* idle: by stage, of its rank; NULL: not wanted. */
+/* When the last turn ends; idle: by stage, of its rank; NULL: not wanted. */
 static double
-interleaved_seconds(const struct pipeline *l, double *idle)
+interleaved_seconds(const struct pipeline *l, const struct stage_seconds *sec,
+                    double *idle, Arena *a)
 {
-	Arena *a = arena_new();
 	size_t n = (size_t)l->nstage;
 	double *forward = arena_array(a, n, sizeof *forward);
 	double *backward = arena_array(a, n, sizeof *backward);
 	double *busy = arena_array(a, n, sizeof *busy), all;
 
 	for (int k = 0; k < l->nstage; k++) {
-		const struct plan_summary *s = &l->stage[k].planned.plan->sum;
-
-		forward[k] = s->forward_sec;
-		backward[k] = s->backward_sec + s->recompute_sec;
+		forward[k] = sec[k].forward;
+		backward[k] = sec[k].backward;
 	}
 	all = turns_seconds(l, forward, backward, busy);
 	for (int k = 0; k < l->nstage && idle; k++)
 		idle[k] = all > 0 ? 1 - busy[k % l->nrank] / all : 0;
-	arena_free(a);
-	return all + update_seconds(l);
+	return all;
+}
+
+/* The same of 1F1B. */
+static double
+plain_seconds(const struct pipeline *l, const struct stage_seconds *sec,
+              double *idle)
+{
+	double sum = 0, most = 0, all;
+
+	for (int k = 0; k < l->nstage; k++) {
+		sum += sec[k].forward + sec[k].backward;
+		most = fmax(most, sec[k].forward + sec[k].backward);
+	}
+	all = sum + (l->nmicro - 1) * most;
+	for (int k = 0; k < l->nstage && idle; k++)
+		idle[k] = all > 0 ? 1 - l->nmicro
+			* (sec[k].forward + sec[k].backward) / all : 0;
+	return all;
 }
 
 double
 pipeline_seconds(const struct pipeline *l, double *idle)
 {
-	if (l->nchunk > 1)
-		return interleaved_seconds(l, idle);
-	double sum = 0, most = 0, update = 0, all;
+	Arena *a = arena_new();
+	const struct stage_seconds *sec = find_seconds(l, a);
+	double all = l->nchunk > 1 ? interleaved_seconds(l, sec, idle, a)
+		: plain_seconds(l, sec, idle);
 
-	for (int k = 0; k < l->nstage; k++) {
-		const struct plan_summary *s = &l->stage[k].planned.plan->sum;
-
-		sum += turn_seconds(s);
-		most = fmax(most, turn_seconds(s));
-		update = fmax(update, s->update_sec);
-	}
-	all = sum + (l->nmicro - 1) * most;
-	for (int k = 0; k < l->nstage && idle; k++) {
-		const struct plan_summary *s = &l->stage[k].planned.plan->sum;
-
-		idle[k] = all > 0
-			? 1 - l->nmicro * turn_seconds(s) / all : 0;
-	}
-	return all + update;
+	all += update_seconds(l, sec);
+	arena_free(a);
+	return all;
 }
 
 /* Bytes of a rank: nothing is shared between its stages. */
