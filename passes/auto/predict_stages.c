@@ -38,7 +38,7 @@ share_layers(double layers, int64_t stages, double layer, double ends)
 
 /* Micro-batches that stage s holds. */
 static double
-slots_of(const struct auto_config *c, int64_t s)
+slots_at(const struct auto_config *c, int64_t s)
 {
 	return (double)(c->pp - s < c->accum ? c->pp - s : c->accum);
 }
@@ -58,15 +58,15 @@ set_curve(const struct auto_config *c, const struct auto_plan *p,
           const struct stage_sizes *s, double layers, double budget,
           double ends, double last_bytes, struct auto_plan *to)
 {
-	double first = stage_bytes(p, s->first, slots_of(c, 0), ends) - budget;
-	double lack = first / (s->first * slots_of(c, 0));
+	double first = stage_bytes(p, s->first, slots_at(c, 0), ends) - budget;
+	double lack = first / (s->first * slots_at(c, 0));
 	double last = (last_bytes - budget) / fmax(s->last, 0.5), sum = 0;
 	double most = fmax(lack, last);
 
 	to->curve_bytes = layers * most
 		/ fmax(fmax(first, last_bytes - budget), 1);
 	for (int64_t k = 0; k < c->pp - 1 && lack > 0; k++) {
-		double slots = slots_of(c, k);
+		double slots = slots_at(c, k);
 		double over = stage_bytes(p, s->first, slots,
 		                          k ? 0 : ends) - budget;
 		double x = fmax(over / (s->first * slots), 0) / most;
@@ -99,7 +99,7 @@ auto_pipeline(const struct auto_config *c, int64_t budget, int64_t layers,
 	double resident = fmax((double)p.resident - n * p.more_resident, 0);
 	double beside = fmax((double)p.peak - n * p.more_bytes, resident);
 	struct stage_sizes s = share_layers(n, c->pp, p.more_sec, ends);
-	double first = stage_bytes(&p, s.first, slots_of(c, 0), resident);
+	double first = stage_bytes(&p, s.first, slots_at(c, 0), resident);
 	double last = s.last * p.more_bytes + beside;
 	double turns = p.micro_shown + (micro - 1) * s.most;
 

@@ -97,6 +97,39 @@ is_narrow(const struct places *l, uint32_t i)
 		&& l->crosses[i] <= l->crosses[i + 1];
 }
 
+/* Whether the node makes a product, or is element-wise on one with a
+ * parameter. */
+static bool
+ends_product(const struct places *l, const Node *n)
+{
+	const Graph *g = l->s->g;
+
+	if (op_info[n->op].flags & F_CONTRACT)
+		return true;
+	for (int k = 0; op_info[n->op].flags & F_EW && n->nin == 2 && k < 2;
+	     k++) {
+		NodeId def = g->val[n->in[k]].def;
+
+		if (def && op_info[g->node[def].op].flags & F_CONTRACT
+		    && l->s->kind[n->in[1 - k]] == KIND_PARAM)
+			return true;
+	}
+	return false;
+}
+
+/* Whether a product ends in front and what is added to it may come next: one
+ * kernel does both, and rounds once (passes/fuse). */
+static bool
+parts_sum(const struct places *l, uint32_t i)
+{
+	const Node *n = &l->s->g->node[l->node[i - 1]];
+	const Node *next = &l->s->g->node[l->node[i]];
+
+	return op_info[next->op].flags & F_EW && ends_product(l, n)
+		&& next->nin == 2
+		&& (next->in[0] == n->out[0] || next->in[1] == n->out[0]);
+}
+
 /* All narrow places or, of many, those whose seconds are evenly spaced. */
 static void
 list_cuts(struct places *l, bool narrow)
@@ -106,7 +139,8 @@ list_cuts(struct places *l, bool narrow)
 	l->ncut = 0;
 	l->cut[l->ncut++] = 0;
 	for (uint32_t i = 1; i < l->n; i++)
-		if ((!narrow || is_narrow(l, i)) && l->before[i] > next) {
+		if ((!narrow || is_narrow(l, i)) && !parts_sum(l, i)
+		    && l->before[i] > next) {
 			l->cut[l->ncut++] = i;
 			next = l->before[i] + step;
 		}
