@@ -187,6 +187,8 @@ pack_behind(const struct slot *s, int64_t below, struct pack_limit limit,
 	int64_t height;
 
 	limit.enough = limit.enough > below ? limit.enough - below : 0;
+	if (limit.most > 0)
+		limit.most = limit.most > below ? limit.most - below : 1;
 	height = pack_within(b, s->nout, &limit, scratch).height;
 	for (size_t i = 0; i < s->nout; i++)
 		s->out[i]->offset = b[i].offset + below;

@@ -115,13 +115,12 @@ place_within(const Graph *g, int64_t room, bool pack, const struct watch *stop,
              Arena *scratch)
 {
 	struct arena_buffers a = find_buffers(g, scratch);
-	int64_t below = take_slot(g, &a) * graph_slots(g);
 	struct pack_limit limit = { .work = PACK_TRIAL_WORK, .stop = stop,
-		.enough = room - below, .most = room - below };
+		.enough = room, .most = room };
+	int64_t bound = pack_slots_bound(a.b, a.n, slots_of(g), scratch);
 
-	if (!pack || room <= below)
-		return below + pack_bound(a.b, a.n, scratch);
-	return below + pack_beside(&a, below, &limit, scratch);
+	return !pack || bound > room ? bound
+		: pack_with_slots(a.b, a.n, slots_of(g), &limit, scratch);
 }
 
 int64_t
@@ -131,7 +130,8 @@ place_graph(Graph *g, int64_t enough, const struct watch *stop, Arena *scratch)
 	struct buffer *life = a.life, *b = a.b;
 	size_t n = 0;
 	int64_t height = pack_with_slots(b, a.n, slots_of(g),
-		&(struct pack_limit){ PACK_WORK, enough, stop }, scratch);
+		&(struct pack_limit){ .work = PACK_WORK, .enough = enough,
+		                      .stop = stop }, scratch);
 
 	for (ValId v = 1; v < g->nval; v++)
 		if (life[v].upper)

@@ -75,7 +75,7 @@ write_index(void)
 		struct part_mark m;
 		struct err e;
 
-		if (parts_hash(fd, at.part[i], true, &m, &e) != CKR_OK)
+		if (parts_hash(fd, at.part[i], true, &m, NULL, &e) != CKR_OK)
 			fuzz_fail("%s", e.text);
 		close(fd);
 		fprintf(f, "%s{\"bytes\":%llu,\"header\":\"%016llx\","
