@@ -675,11 +675,12 @@ plan_least(struct search *s)
 	int64_t n;
 	int k = 0;
 
-	v = pick(s->found, AUTO_PLANNED, AUTO_REFUSED, &n, s->arena);
+	pick(s->found, AUTO_PLANNED, AUTO_PLANNED, &n, s->arena);
+	if (n > 0)
+		return true;
+	v = pick(s->found, AUTO_REFUSED, AUTO_REFUSED, &n, s->arena);
 	qsort(v, (size_t)n, sizeof *v, by_least);
 	for (int64_t i = 0; i < n && k < LEAST; i++) {
-		if (v[i]->state == AUTO_PLANNED)
-			return true;
 		if (!v[i]->plan.at_least)
 			continue;
 		v[i]->state = AUTO_BOUND;
