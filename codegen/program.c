@@ -84,7 +84,7 @@ static ValId
 same_value(const Graph *g, const Graph *of, ValId v)
 {
 	if (g->stages)
-		return element_counterpart(g, of, v);
+		return val_counterpart(g, of, v);
 	return element_same(of, g, v) ? v : 0;
 }
 

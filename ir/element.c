@@ -136,8 +136,8 @@ element_set_float(DType dt, void *array, int64_t i, double x)
 	element_set_floats(dt, array, i, 1, &x);
 }
 
-static bool
-same_contents(const Val *a, const Val *b)
+bool
+element_equal(const Val *a, const Val *b)
 {
 	if (a->kind != b->kind || a->kind == V_TEMP || a->kind == V_STATE
 	    || a->dt != b->dt || strcmp(a->name, b->name) != 0
@@ -152,13 +152,5 @@ bool
 element_same(const Graph *g, const Graph *h, ValId v)
 {
 	return v < g->nval && v < h->nval
-		&& same_contents(&g->val[v], &h->val[v]);
-}
-
-ValId
-element_counterpart(const Graph *of, const Graph *g, ValId v)
-{
-	ValId same = val_find(of, g->val[v].name);
-
-	return same && same_contents(&of->val[same], &g->val[v]) ? same : 0;
+		&& element_equal(&g->val[v], &h->val[v]);
 }

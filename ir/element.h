@@ -16,11 +16,10 @@ void element_set_floats(DType, void *array, int64_t at, int n, const double *);
 void element_get_ints(DType, const void *array, int64_t at, int n, int64_t *);
 void element_get_floats(DType, const void *array, int64_t at, int n, double *);
 
-/* Whether value v is one thing in two graphs that began as one: what is given
- * from outside, or a constant with the same contents. */
+/* Whether values of two graphs are one thing, by name: what is given from
+ * outside, or constants with the same contents. */
+bool element_equal(const Val *, const Val *);
+/* The same of value v in two graphs that began as one. */
 bool element_same(const Graph *, const Graph *, ValId v);
-/* The value of `of` that is one thing with v of g, by name; 0: there is
- * none. */
-ValId element_counterpart(const Graph *of, const Graph *g, ValId v);
 
 #endif

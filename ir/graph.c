@@ -25,6 +25,14 @@ val_find(const Graph *g, const char *name)
 	return v;
 }
 
+ValId
+val_counterpart(const Graph *of, const Graph *g, ValId v)
+{
+	ValId same = val_find(of, g->val[v].name);
+
+	return same && element_equal(&of->val[same], &g->val[v]) ? same : 0;
+}
+
 static void
 name_add(Graph *g, ValId v)
 {

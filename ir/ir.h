@@ -524,6 +524,8 @@ ValId val_new(Graph *, ValKind, const char *name, DType, Shape);
 ValId val_const(Graph *, const char *name, DType, Shape, const void *data);
 ValId val_scalar(Graph *, DType, double);
 ValId val_find(const Graph *, const char *name);       /* 0: none */
+/* The value of `of` that is one thing with v of g (element_equal); 0: none. */
+ValId val_counterpart(const Graph *of, const Graph *g, ValId v);
 /* Give a value another name, made unique as by val_new. */
 void val_rename(Graph *, ValId, const char *name);
 

@@ -24,7 +24,7 @@ room(const Graph *g, const Graph *forward, const Plan *plan)
 		const Val *v = &forward->val[t->val];
 
 		if (!t->val || !t->resident || t->alias_of >= 0
-		    || (g->stages ? element_counterpart(g, forward, t->val) != 0
+		    || (g->stages ? val_counterpart(g, forward, t->val) != 0
 		        : element_same(g, forward, t->val)))
 			continue;
 		if (v->kind != V_CONST)
