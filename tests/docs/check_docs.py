@@ -37,7 +37,10 @@ PATH = re.compile(
 )
 SOURCE = re.compile(r"[\w/.-]+\.[ch]")
 OPTION = re.compile(r"--[a-z][a-z0-9-]*")
-VERBS = {"ckc": ("inspect", "advise", "plan", "pack", "doctor"), "ckrun": ("eval", "predict", "report", "merge")}
+VERBS = {
+    "ckc": ("inspect", "advise", "plan", "pack", "doctor"),
+    "ckrun": ("eval", "predict", "report", "merge"),
+}
 KEYWORDS = {"budget": "memory-budget", "weights": "init"}
 TEXT = "A step owns its parameters, its gradients and what it keeps of forward. "
 

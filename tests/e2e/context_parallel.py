@@ -44,8 +44,12 @@ TRAIN = ["--steps", STEPS, "--lr", 0.05, "--seed", 3, "--threads", 1]
 SGD = ["--optimizer", "sgd"]
 HEADS = ["--cp-attention", "heads"]
 DEVICE = {
-    "name": "slow links", "product_flops": 4e11, "vector_flops": 6e10, "bandwidth": 4e10,
-    "launch_seconds": 1e-6, "link_bytes_per_second": 1e6,
+    "name": "slow links",
+    "product_flops": 4e11,
+    "vector_flops": 6e10,
+    "bandwidth": 4e10,
+    "launch_seconds": 1e-6,
+    "link_bytes_per_second": 1e6,
 }
 # name: model, samples of the step, flags of both, flags of the replicas, of which one has b samples
 FORMS = {
@@ -63,26 +67,49 @@ FORMS = {
     "zero 2": ("gpt2-dynamo-dyn", 4, SGD, ["--dp", 2, "--cp", 2, "--zero", 2], 2),
     "zero 3": ("llama-ts17-dyn", 4, SGD, ["--dp", 2, "--cp", 3, "--zero", 3], 2),
     "zero 3, ranks": (
-        "gpt2-dynamo-dyn", 4, SGD, ["--dp", 2, "--cp", 2, "--tp", 2, "--sp", "--zero", 3], 2,
+        "gpt2-dynamo-dyn",
+        4,
+        SGD,
+        ["--dp", 2, "--cp", 2, "--tp", 2, "--sp", "--zero", 3],
+        2,
     ),
     "zero, groups": (
-        "gpt2-dynamo-dyn", 4, SGD, ["--dp", 2, "--cp", 2, "--zero", 1, "--zero-group", 2], 2,
+        "gpt2-dynamo-dyn",
+        4,
+        SGD,
+        ["--dp", 2, "--cp", 2, "--zero", 1, "--zero-group", 2],
+        2,
     ),
     "micro": ("gpt2-dynamo-dyn", 4, SGD, ["--cp", 2, "--grad-accum", 2], 2),
     "micro of samples": (
-        "gpt2-dynamo-dyn", 4, SGD, ["--dp", 2, "--cp", 3, "--grad-accum", 2, "--zero", 2], 1,
+        "gpt2-dynamo-dyn",
+        4,
+        SGD,
+        ["--dp", 2, "--cp", 3, "--grad-accum", 2, "--zero", 2],
+        1,
     ),
     "halves": ("gpt2-dynamo-dyn", 4, SGD, ["--cp", 2, "--tp", 2, "--halves", "on"], 4),
     "halves of one replica": ("gpt2-dynamo-dyn", 4, SGD, ["--cp", 3, "--halves", "on"], 4),
     "halves, zero 3": (
-        "gpt2-dynamo-dyn", 8, SGD,
-        ["--dp", 2, "--cp", 2, "--tp", 2, "--sp", "--halves", "on", "--zero", 3], 4,
+        "gpt2-dynamo-dyn",
+        8,
+        SGD,
+        ["--dp", 2, "--cp", 2, "--tp", 2, "--sp", "--halves", "on", "--zero", 3],
+        4,
     ),
     "halves, dropout": (
-        "chargpt", 8, SGD, ["--dp", 2, "--cp", 2, "--tp", 2, "--halves", "on"], 4,
+        "chargpt",
+        8,
+        SGD,
+        ["--dp", 2, "--cp", 2, "--tp", 2, "--halves", "on"],
+        4,
     ),
     "halves, heads, dropout": (
-        "chargpt", 8, SGD, ["--dp", 2, "--cp", 2, "--halves", "on", *HEADS], 4,
+        "chargpt",
+        8,
+        SGD,
+        ["--dp", 2, "--cp", 2, "--halves", "on", *HEADS],
+        4,
     ),
     "heads": ("gpt2-dynamo-dyn", 2, SGD, ["--cp", 2, *HEADS], 2),
     "heads of one sample": ("gpt2-dynamo-dyn", 1, SGD, ["--cp", 4, *HEADS], 1),
@@ -92,11 +119,19 @@ FORMS = {
     "heads, dropout, ranks": ("chargpt", 4, SGD, ["--dp", 2, "--cp", 2, "--tp", 2, *HEADS], 2),
     "heads, dropped scores": ("gpt2-dropout-ts17", 2, SGD, ["--cp", 2, *HEADS], 2),
     "heads, dropped scores, ranks": (
-        "gpt2-dropout-ts17", 2, SGD, ["--cp", 2, "--tp", 2, *HEADS], 2,
+        "gpt2-dropout-ts17",
+        2,
+        SGD,
+        ["--cp", 2, "--tp", 2, *HEADS],
+        2,
     ),
     "heads, masks": ("bert-mlm-dynamo-dyn", 2, SGD, ["--cp", 2, *HEADS], 2),
     "heads, all again": (
-        "gpt2-dynamo-dyn", 2, SGD, ["--cp", 2, "--recompute", "full", *HEADS], 2,
+        "gpt2-dynamo-dyn",
+        2,
+        SGD,
+        ["--cp", 2, "--recompute", "full", *HEADS],
+        2,
     ),
     "adapters": ("gpt2-dynamo-dyn", 2, [*SGD, "--lora", "*=2:4"], ["--cp", 3, "--zero", 3], 2),
     "all again": ("bert-mlm-dynamo-dyn", 2, SGD, ["--cp", 2, "--recompute", "full"], 2),
@@ -301,7 +336,11 @@ class Context(ck.Bench):
         for c in 2, 3, 4:
             one = self.plan(llama(layers, h, heads, groups, 48, 40, t, b), *flags)[0]
             all_ = self.plan(
-                llama(layers, h, heads, groups, 48, 40, c * t, b), *flags, "--cp", c, "--cp-dim",
+                llama(layers, h, heads, groups, 48, 40, c * t, b),
+                *flags,
+                "--cp",
+                c,
+                "--cp-dim",
                 "ids=1",
             )[0]
 
@@ -351,9 +390,7 @@ class Context(ck.Bench):
 
         for c in 2, 4:
             one = self.plan(llama(layers, h, 4, 4, 48, 40, t, b), *more[2:])[0]
-            all_ = self.plan(
-                llama(layers, h, 4, 4, 48, 40, c * t, b), *more, "--cp", c, *HEADS
-            )[0]
+            all_ = self.plan(llama(layers, h, 4, 4, 48, 40, c * t, b), *more, "--cp", c, *HEADS)[0]
             # exchanged queries, keys, values and results; one rank computes the first three again
             want = sorted(sizes(one) + [b * h * t * 4] * 4 * layers)
             self.check(sizes(all_) == want, f"{c} * {t} over {c}: {sizes(all_)}, {want}")
@@ -413,7 +450,13 @@ class Context(ck.Bench):
 
     def files(self):
         name, want = "gpt2-dynamo-dyn", None
-        shapes = [[], ["--cp", 3, "--zero", 3], ["--cp", 2, "--tp", 2], ["--cp", 4, "--zero", 1], []]
+        shapes = [
+            [],
+            ["--cp", 3, "--zero", 3],
+            ["--cp", 2, "--tp", 2],
+            ["--cp", 4, "--zero", 1],
+            [],
+        ]
         adam = ["--optimizer", "sgdm"]
         for i, flags in enumerate(shapes):
             more = ["--resume", self.path(f"{i - 1}.s")] if i else []
@@ -422,7 +465,7 @@ class Context(ck.Bench):
             if got is None:
                 return
         want = self.train(name, 2, adam, ["--steps", 2 * len(shapes)])
-        self.alike((want[0][-len(got[0]):], got[1]), (got[0], want[1]), "over changes of shape")
+        self.alike((want[0][-len(got[0]) :], got[1]), (got[0], want[1]), "over changes of shape")
 
     def evaluation(self):
         name, lines = "gpt2-dynamo-dyn", []
@@ -432,8 +475,19 @@ class Context(ck.Bench):
         for b, flags in (2, []), (2, ["--cp", 2]), (2, ["--cp", 3, "--dp", 2]):
             so = self.path("e.so")
             self.must(
-                self.ckc(self.model(name), "-o", so, *self.dims(name, b), "--quiet", "--eval", "on",
-                         "--output", "logits", *flags, *FLAGS),
+                self.ckc(
+                    self.model(name),
+                    "-o",
+                    so,
+                    *self.dims(name, b),
+                    "--quiet",
+                    "--eval",
+                    "on",
+                    "--output",
+                    "logits",
+                    *flags,
+                    *FLAGS,
+                ),
                 f"evaluation {flags}",
             )
             done = self.ckrun("eval", so, "--data", "d.npz")

@@ -246,9 +246,7 @@ class Transformer:
         at = at.replace(f"\t{loss}, ", f"\t{loss}: f32[] output, ")
         head = ["graph @context {", f"\tstreams {self.n + 1}"]
         head += [f"\tinput %{k}: i64[{self.b},{n}]" for k, n in self.inputs.items()]
-        head += [
-            f"\tparam %{k}: f32[{','.join(map(str, s))}]" for k, s in self.params.items()
-        ]
+        head += [f"\tparam %{k}: f32[{','.join(map(str, s))}]" for k, s in self.params.items()]
         return "\n".join([*head, at, f"\tloss {loss}", "}", ""])
 
 

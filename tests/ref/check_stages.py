@@ -57,7 +57,11 @@ def main():
     p.add_argument("--models", default=os.path.join(HERE, "..", "models"))
     p.add_argument("--flags", default="", help="further flags of ckc")
     p.add_argument("--tolerance", help="relative; default: the same bits")
-    p.add_argument("--pipelines", default="2x2,2x5,3x4,4x4,4x9", help="stages x micro-batches, or ranks x chunks x micro-batches")
+    p.add_argument(
+        "--pipelines",
+        default="2x2,2x5,3x4,4x4,4x9",
+        help="stages x micro-batches, or ranks x chunks x micro-batches",
+    )
     p.add_argument("names", nargs="*")
     o = p.parse_args()
     ran = failed = 0
@@ -87,7 +91,7 @@ def main():
             lines = done.stdout.strip().splitlines() or [""]
             print(
                 f"{'FAIL' if done.returncode else 'ok  '} {name} {pipeline} "
-                f"{' | '.join(lines[-1 if done.returncode == 0 else -3:])}",
+                f"{' | '.join(lines[-1 if done.returncode == 0 else -3 :])}",
                 flush=True,
             )
     print(f"{ran - failed} passed, {failed} failed")
