@@ -212,9 +212,10 @@ refuse(const struct auto_driver *d, const struct auto_found *f)
 			least = &c[i];
 	if (least)
 		return diag_error(d->diag, "--auto: no configuration fits into "
-			"%lld B a device; the least that works: %lld B, with "
+			"%lld B a device; the least that works%s: %lld B, with "
 			"%s; try: --memory-budget %lldB",
 			(long long)f->request.budget,
+			f->request.may.pp ? " without --pp" : "",
 			(long long)least->plan.least,
 			auto_options(&f->request, &least->config, d->arena),
 			(long long)least->plan.least);

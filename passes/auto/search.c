@@ -681,7 +681,8 @@ plan_least(struct search *s)
 	v = pick(s->found, AUTO_REFUSED, AUTO_REFUSED, &n, s->arena);
 	qsort(v, (size_t)n, sizeof *v, by_least);
 	for (int64_t i = 0; i < n && k < LEAST; i++) {
-		if (!v[i]->plan.at_least)
+		/* of stages one is planned: the others may need more */
+		if (!v[i]->plan.at_least || v[i]->config.pp > 1)
 			continue;
 		v[i]->state = AUTO_BOUND;
 		wave[k++] = (struct item){ .candidate = v[i] };

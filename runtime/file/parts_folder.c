@@ -14,7 +14,7 @@
 #include "runtime/support/json.h"
 #include "runtime/support/json_write.h"
 
-enum { MAX_INDEX = 16 << 20, HASHED = 1 << 18 };
+enum { MAX_INDEX = 16 << 20, HASHED = 1 << 20 };
 
 #define INDEX_NAME "complete.json"
 #define FORMAT "ckc parts 1"

@@ -10,7 +10,8 @@ those that --auto planned have these seconds, those that it calls slower are slo
 runners-up, those that it refuses are refused.  lines: what it prints is typed: each line compiles,
 its plan fits, and the library trains on as many virtual ranks.  layers: seconds and bytes that
 are predicted from models with fewer layers are within 3 % of those of all layers' plans (6 % for
-pipelines), and the choice within 1 % of the best; GPT writes the models (samples/gpt).  monotone:
+pipelines, 10 % within a budget), and the choice within 1 % of the best; GPT writes the models
+(samples/gpt).  monotone:
 under N random devices more of them, more memory or faster links never make the choice slower.
 """
 
@@ -310,7 +311,7 @@ class Test(ck.Bench):
             # near the smallest budget seconds rise steeply
             steep = plan["overhead"] > 0.4
             close += not steep
-            part = 0.06 if "--pp" in text else 0.03
+            part = (0.1 if more else 0.06) if "--pp" in text else 0.03
             for key, is_there, most in (
                 ("predicted_seconds", sec, 0.25 if steep else part),
                 ("predicted_peak_bytes", plan["peak_bytes"], part),
@@ -322,12 +323,10 @@ class Test(ck.Bench):
         first = found["candidates"][found["best"]]
         self.check(first["state"] == "planned", f"{what}: the first is {first}")
         self.check(first["seconds"] <= best * 1.01, f"{what}: {first}, the best takes {best} s")
-        self.check(close >= 4, f"{what}: only {close} predictions")
+        self.check(close >= (2 if more else 4), f"{what}: only {close} predictions")
         states = [r["state"] for r in found["candidates"]]
-        said = (
-            f"{states.count('planned')} planned, {states.count('predicted')} predicted from "
-            f"models with fewer layers, "
-        )
+        said, predicted = f"{states.count('planned')} planned, ", states.count("predicted")
+        said += f"{predicted} predicted from models with fewer layers, " if predicted else ""
         self.check(said in done.stdout, f"{what}: expected '{said}', found {done.stdout[:300]}")
         print(f"{what}: {close} predictions, {len(rows)} configurations")
 

@@ -360,6 +360,8 @@ class Pipelines(ck.Bench):
         ):
             turns = [e for e in events if e.get("cat") == "turn" and e["tid"] == rank + 1]
             found = [f"{e['name'][0]}{e['args']['stage']}.{e['args']['micro']}" for e in turns]
+            # updates of a rank's stages may come in any order
+            found[-2:] = sorted(found[-2:])
             self.check(found == want.split(), f"interleaved: trace of rank {rank}: {found}")
 
     def some(self):
