@@ -369,19 +369,23 @@ stages_collect(Arena *a, const struct codegen_schedules *c,
 	return order_turns(s, c, parts, a, d) ? s : NULL;
 }
 
-/* In the programs of all stages; the loss if the name is NULL. */
+/* In the programs of all stages; the loss if the name is NULL.  Of copies on
+ * several stages the one that is kept as an output, if there is one. */
 static int64_t
 find_value(const struct emitted_stages *s, const struct emitted_program *all,
            const char *name)
 {
+	int64_t found = -1;
+
 	for (int k = 0; k < s->n; k++) {
 		const struct emitted_program *p = &all[k];
 		ValId v = name ? val_find(p->g, name) : p->g->loss;
+		int64_t at = v ? p->index_of_val[v] : -1;
 
-		if (v && p->index_of_val[v] >= 0)
-			return emitted_index(p, p->index_of_val[v]);
+		if (at >= 0 && (found < 0 || p->g->val[v].output))
+			found = emitted_index(p, at);
 	}
-	return -1;
+	return found;
 }
 
 int64_t
