@@ -65,6 +65,10 @@ run_evaluation(struct stepping *c, double *loss)
 	if (forward->p)
 		return run_forward(c, forward, (int32_t)forward->p->ninstr - 1,
 		                   loss);
+	if (c->lib->nstage)
+		return err_set(c->err, CKR_EUNSUPPORTED, "the library has no "
+		               "evaluation program, which a pipeline needs: %s",
+		               stepping_why_no_eval(c));
 	if (c->finite.nsaved)
 		return err_set(c->err, CKR_EUNSUPPORTED, "the library has no "
 		               "evaluation program, which uses running "

@@ -126,12 +126,26 @@ has_loss(const struct loaded_program *b, const struct ckr_turn *t)
 	return ready >= (int32_t)t->first && ready < (int32_t)t->end;
 }
 
+/* Where updates begin.  Gradients that other stages send come behind that, and
+ * are checked there. */
+static uint32_t
+first_update(const struct ckr_library *lib)
+{
+	uint32_t first = lib->program[0].apply;
+
+	for (uint32_t i = 0; i < lib->nturn; i++)
+		if (lib->turn[i].kind == CKR_TURN_UPDATE
+		    && lib->turn[i].first < first)
+			first = lib->turn[i].first;
+	return first;
+}
+
 /* When all gradients here are complete: nothing is updated that another process
  * would not. */
 static ckr_status
 agree_on_updates(struct stepping *c, const struct loaded_program *b)
 {
-	uint32_t i = b->p->apply;
+	uint32_t i = first_update(c->lib);
 	ckr_status s = finite_check_waiting_grads(c, b, i);
 
 	c->env.micro = c->env.nmicro - 1;

@@ -24,6 +24,7 @@ import sys
 import numpy as np
 
 import ck
+import wire
 
 sys.path.insert(0, ck.TOOLS)
 import spread
@@ -32,7 +33,7 @@ from compare import load
 FLAGS = shlex.split(ck.option("--flags", ""))
 STEPS, SAMPLES = 3, 56
 MODELS = ["chargpt-dyn-o24", "llama-dynamo", "bert-cls-dynamo", "gpt2-dropout-ts17", "unet-dynamo"]
-MODELS += ["resnet-dynamo-bn", "qwen2-moe-dyn"]
+MODELS += ["resnet-dynamo-bn", "qwen2-moe-dyn", "clip-learnt-ts14"]
 SHAPES = [(2, 4), (3, 7), (4, 4), (2, 1)]  # stages, micro-batches
 FORMS = {
     "ranks": ["--tp", 2],
@@ -213,12 +214,40 @@ class Pipelines(ck.Bench):
                 self.check(
                     apart == got[1][1], f"evaluation: {stem}: processes: {apart and apart[0]}"
                 )
+        self.scaled()
         flags, data = self.model("resnet-dynamo-bn")
         so = self.path("no.so")
         self.must(self.ckc(*flags, *PP, "--eval", "off", "-o", so), "evaluation: --eval off")
         done = self.ckrun("eval", so, "--ranks", 3, "--data", data)
         words = "it was compiled with --eval off"
         self.check(done.returncode == 1 and words in done.stderr, f"evaluation: {done.stderr}")
+
+    def scaled(self):
+        """Half of a mean, of which stages may end in the middle, beside its closed formula."""
+        rng = np.random.default_rng(6)
+        x, labels = rng.standard_normal((10, 6), "f"), rng.integers(0, 5, 10)
+        w = [rng.standard_normal(s, "f") for s in ((6, 8), (8, 5))]
+        nodes = [
+            wire.node("MatMul", ["x", "w0"], "h"),
+            wire.node("Tanh", ["h"], "t"),
+            wire.node("MatMul", ["t", "w1"], "logits"),
+            wire.node("SoftmaxCrossEntropyLoss", ["logits", "labels"], "mean", ignore_index=-100),
+            wire.node("Mul", ["mean", "half"], "loss"),
+        ]
+        inits = [wire.floats(f"w{i}", v.shape, v.ravel()) for i, v in enumerate(w)]
+        inits.append(wire.floats("half", (), [0.5]))
+        with open(self.path("half.onnx"), "wb") as f:
+            f.write(wire.graph(nodes, inits, {"x": (1, (4, 6)), "labels": (7, (4,))}, ["loss"]))
+        np.savez(self.path("half.npz"), x=x, labels=labels)
+        z = np.tanh(x.astype(float) @ w[0]) @ w[1]
+        want = (np.log(np.exp(z).sum(1)) - z[np.arange(10), labels]).mean() / 2
+        for cut in [], ["--stage", "mean.part"], ["--stage", "t"]:
+            own = ["--pp", 2, "--microbatches", 2, *cut]
+            self.must(self.ckc(self.path("half.onnx"), *own, "-o", self.path("half.so")), cut)
+            done = self.ckrun("eval", "half.so", "--ranks", 2, "--data", "half.npz")
+            loss = re.search(r"loss +([0-9.]+)", done.stdout)
+            near = loss and abs(float(loss[1]) - want) < 1e-5
+            self.check(near, f"half a mean, {cut}: {done.stdout} {done.stderr}, expected {want}")
 
     def processes(self):
         own = ["--pp", 2, "--microbatches", 3, "--tp", 2, "--dp", 2, "--zero", 1]
