@@ -43,6 +43,14 @@ size_of(const struct interp *it)
 	return (size_t)end;
 }
 
+/* In the slot of the micro-batch, or behind all slots. */
+static unsigned char *
+at_offset(const struct interp *it, int64_t offset)
+{
+	return it->placed->arena + offset
+		+ (offset < it->slot_bytes ? it->slot * it->slot_bytes : 0);
+}
+
 static unsigned char *
 bytes_of(const struct interp *it, ValId owner)
 {
@@ -52,8 +60,7 @@ bytes_of(const struct interp *it, ValId owner)
 		return it->placed->own[owner];
 	if (o->offset < 0)
 		return NULL;
-	return it->placed->arena + o->offset
-		+ (o->offset < it->slot_bytes ? it->slot * it->slot_bytes : 0);
+	return at_offset(it, o->offset);
 }
 
 /* Elements between the owner's start and element idx of v. */
@@ -130,8 +137,6 @@ is_view(const struct call *c)
 bool
 placed_before(struct call *c)
 {
-	struct placed *p = c->it->placed;
-
 	for (int k = 0; k < c->nout; k++) {
 		const Val *o = &c->g->val[c->n->out[k]];
 		unsigned char *at;
@@ -145,7 +150,7 @@ placed_before(struct call *c)
 		memset(at, PATTERN, (size_t)o->nbytes);
 	}
 	if (c->n->workspace > 0)
-		memset(p->arena + c->n->workspace_at, PATTERN,
+		memset(at_offset(c->it, c->n->workspace_at), PATTERN,
 		       (size_t)c->n->workspace);
 	for (int k = 0; k < c->nin; k++)
 		if (c->n->in[k] && !check(c, c->n->in[k], "operand"))
