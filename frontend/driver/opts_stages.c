@@ -89,9 +89,6 @@ check_stages(struct cli *c, FILE *err)
 		        "stages\n");
 		return 2;
 	}
-	if (c->verb == VERB_COMPILE && o->pp == 1 && o->microbatches
-	    && !cli_dumps(c, "memory") && !option_given(c, "grad-accum"))
-		o->grad_accum = o->microbatches;
 	if (!are_planned(c)) {
 		/* of the account of memory */
 		if (o->chunks && !o->interleave)

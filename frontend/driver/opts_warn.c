@@ -60,9 +60,12 @@ find_reasons(const struct cli *c)
 {
 	const struct options *o = &c->opt;
 	bool text = glob_match("?*.ck", c->model);
+	bool reckons = c->json || cli_dumps(c, "memory");
 
-	return (o->tp ? 0 : NO_TP) | (o->pp ? 0 : NO_PP)
-		| (c->json || cli_dumps(c, "memory") ? 0 : NO_ACCOUNT)
+	/* one stage is an account of memory alone */
+	return (o->tp ? 0 : NO_TP)
+		| (o->pp > 1 || (o->pp && reckons) ? 0 : NO_PP)
+		| (reckons ? 0 : NO_ACCOUNT)
 		| (no_pass_dump(c->dump) ? NO_PASS_DUMP : 0)
 		| (no_code(c) ? NO_CODE : 0)
 		| (o->forward_only ? NO_TRAINING : 0)
