@@ -126,8 +126,8 @@ has_loss(const struct loaded_program *b, const struct ckr_turn *t)
 	return ready >= (int32_t)t->first && ready < (int32_t)t->end;
 }
 
-/* Where updates begin.  Gradients that other stages send come behind that, and
- * are checked there. */
+/* Where updates begin.  Gradients that other stages send come behind that; the
+ * stages that compute them check them. */
 static uint32_t
 first_update(const struct ckr_library *lib)
 {

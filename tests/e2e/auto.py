@@ -21,8 +21,12 @@ import os
 import random
 import re
 import shlex
+import sys
 
 import ck
+
+sys.path.insert(0, ck.TOOLS)
+from planfiles import schedule_seconds  # noqa: E402
 
 PLAN = os.path.join(ck.MODELS, "plan")
 # name: file, options of all calls, samples of a step, inputs of ckrun
@@ -67,26 +71,8 @@ def is_smooth(n):
 
 
 def step_seconds(plan, accum):
-    """Of all micro-batches: instructions one after the other beside transfers, as the page on plan
-    files says."""
-    total = 0.0
-    for micro in range(accum):
-        last = micro == accum - 1
-        clock, free, due = 0.0, {}, {}
-        ends = {t: s["id"] for s in plan["schedule"] for t in s.get("waits", [])}
-        for s in plan["schedule"]:
-            skip = not last and s["phase"] == "update"
-            took = 0.0 if skip else s.get("lane_seconds", s["seconds"])
-            if s.get("sent_bytes") and not skip:
-                carrier = s.get("lane") or s.get("network", False)
-                free[carrier] = max(clock, free.get(carrier, 0.0)) + took
-                end = ends.get(s["id"], s["id"])
-                due[end] = max(due.get(end, 0.0), free[carrier])
-            elif not s.get("sent_bytes"):
-                clock += took
-            clock = max(clock, due.get(s["id"], 0.0))
-        total += clock
-    return total
+    """Of all micro-batches."""
+    return sum(schedule_seconds(plan["schedule"], i == accum - 1) for i in range(accum))
 
 
 def pipeline_seconds(stages, micro):

@@ -15,7 +15,11 @@ import subprocess
 import sys
 import tempfile
 
-MODELS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "models")
+TESTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
+MODELS = os.path.join(TESTS, "models")
+sys.path.insert(0, os.path.join(TESTS, "tools"))
+from planfiles import schedule_seconds  # noqa: E402
+
 CASES = [
     ("gpt2-dynamo-dyn", "--dim batch=2 --dim seq=12"),
     ("gpt2-dynamo-dyn", "--dim batch=2 --dim seq=12 --tp 2 --sp"),
@@ -149,24 +153,6 @@ def check_stage(stage, where):
         fail(f"{where}: the arena has {s['arena_bytes']} bytes, and {end} are used")
 
 
-def seconds_of(schedule, update):
-    """Instructions one after the other beside transfers, as the page on plan files says."""
-    clock, free, due = 0.0, {}, {}
-    ends = {t: s["id"] for s in schedule for t in s.get("waits", [])}
-    for s in schedule:
-        skip = s["phase"] == "update" and not update
-        took = 0.0 if skip else s.get("lane_seconds", s["seconds"])
-        if s.get("sent_bytes") and not skip:
-            carrier = s.get("lane") or s.get("network", False)
-            free[carrier] = max(clock, free.get(carrier, 0.0)) + took
-            end = ends.get(s["id"], s["id"])
-            due[end] = max(due.get(end, 0.0), free[carrier])
-        elif not s.get("sent_bytes"):
-            clock += took
-        clock = max(clock, due.get(s["id"], 0.0))
-    return clock
-
-
 def last_end(stages, ranks, seconds):
     """When the last turn ends; seconds: by stage, of a turn of each kind."""
     over, clock, order = {}, [0] * ranks, [0] * ranks
@@ -195,11 +181,11 @@ def last_end(stages, ranks, seconds):
 def check_interleaved_seconds(plan, ranks, where):
     seconds, update = [], [0] * ranks
     for k, stage in enumerate(plan["stages"]):
-        s, turn = stage["summary"], seconds_of(stage["schedule"], False)
+        s, turn = stage["summary"], schedule_seconds(stage["schedule"], False)
         computed = s["forward_seconds"] + s["backward_seconds"] + s["recompute_seconds"]
         forward = turn * s["forward_seconds"] / computed
         seconds.append({"forward": forward, "backward": turn - forward})
-        update[k % ranks] += seconds_of(stage["schedule"], True) - turn
+        update[k % ranks] += schedule_seconds(stage["schedule"], True) - turn
     end = last_end(plan["stages"], ranks, seconds)
     near(plan["pipeline"]["step_seconds"], end + max(update), f"{where}: seconds of a step")
     for k, stage in enumerate(plan["stages"]):
@@ -223,8 +209,8 @@ def check_peak(plan, ranks, where):
 def check_seconds(plan, where):
     turns, update = [], 0
     for stage in plan["stages"]:
-        turns.append(seconds_of(stage["schedule"], False))
-        update = max(update, seconds_of(stage["schedule"], True) - turns[-1])
+        turns.append(schedule_seconds(stage["schedule"], False))
+        update = max(update, schedule_seconds(stage["schedule"], True) - turns[-1])
     want = sum(turns) + (plan["pipeline"]["micro_batches"] - 1) * max(turns) + update
     near(plan["pipeline"]["step_seconds"], want, f"{where}: seconds of a step")
 
