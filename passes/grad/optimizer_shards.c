@@ -43,9 +43,26 @@ is_mostly_latency(const Graph *g, ValId param)
 		< 2 * device_ring_seconds(d, ring, 0);
 }
 
-/* cut: by value; set for those of n parameters that are sharded; sorts them. */
+/* By value: parameters that other stages have as well, whose gradients they
+ * exchange. */
+static bool *
+tied_params(const Graph *g, Arena *scratch)
+{
+	bool *tied = arena_array(scratch, g->nval, sizeof *tied);
+
+	FOR_NODES (n, g)
+		if (n->phase == PH_UPDATE
+		    && (n->op == OP_SEND || n->op == OP_RECEIVE))
+			tied[g->val[n->nin ? n->in[0] : n->out[0]].param] =
+				true;
+	return tied;
+}
+
+/* cut: by value; set for those of n parameters that are sharded; sorts them.
+ * Stages agree on those that they share. */
 static void
-choose_sharded(const Graph *g, struct size *size, uint32_t n, bool *cut)
+choose_sharded(const Graph *g, struct size *size, uint32_t n, const bool *tied,
+               bool *cut)
 {
 	int64_t all = 0, whole = 0;
 
@@ -57,7 +74,8 @@ choose_sharded(const Graph *g, struct size *size, uint32_t n, bool *cut)
 
 		whole += size[i].n;
 		cut[p] = g->val[p].shape.rank > 0
-			&& (whole > all / WHOLE || !is_mostly_latency(g, p));
+			&& (whole > all / WHOLE || tied[p]
+			    || !is_mostly_latency(g, p));
 	}
 }
 
@@ -79,7 +97,7 @@ choose_params(const Graph *g, Arena *scratch, struct update *u, uint32_t n,
 		if (frozen && v->kind == V_PARAM && v->frozen && !v->shard)
 			size[count++] = (struct size){ val_nelem(v),
 			                               val_id(g, v) };
-	choose_sharded(g, size, count, cut);
+	choose_sharded(g, size, count, tied_params(g, scratch), cut);
 	for (uint32_t i = 0; i < n; i++)
 		u[i].cut |= cut[u[i].param];
 }
@@ -253,6 +271,7 @@ static uint32_t
 cut_params(Graph *g, Arena *scratch, bool *cut, bool all, const NodeId **where)
 {
 	NodeId *cast = only_casts(g, scratch), *behind;
+	const bool *tied = tied_params(g, scratch);
 	ValId nval = g->nval;
 	uint32_t count = 0, reads = 0;
 
@@ -262,7 +281,8 @@ cut_params(Graph *g, Arena *scratch, bool *cut, bool all, const NodeId **where)
 	                              sizeof *behind);
 	for (ValId p = 1; p < nval; p++) {
 		cut[p] &= !g->val[p].output;
-		if (!cut[p] || !cast[p] || g->val[p].dt != DT_F32)
+		/* other stages may read a tied one in float32 */
+		if (!cut[p] || !cast[p] || tied[p] || g->val[p].dt != DT_F32)
 			continue;
 		cut_master(g, p, cast[p]);
 		behind[count++] = cast[p];

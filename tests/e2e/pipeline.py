@@ -141,6 +141,9 @@ class Pipelines(ck.Bench):
         self.one("llama-dynamo", 3, 5, ", clipped", near=1e-6, run=["--clip", 0.1])
         self.one("chargpt-dyn-o24", 2, 3, ", clipped", "--tp", 2, near=1e-6, run=["--clip", 0.1])
         self.one("chargpt-dyn-o24", 2, 3, ", no dropout", "--dropout", "off")
+        # one stage reads the parameter, another only its copy in 16 bits
+        pieces = ["--dp", 2, "--zero", 1, "--dtype", "bf16"]
+        self.one("chargpt-dyn-o24", 2, 3, ", a tied master", *pieces)
         # the last stage has no gradient but that of a parameter of both
         self.one("crf-ts17", 2, 3, ", a tie beside no other parameter")
 
