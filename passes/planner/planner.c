@@ -20,6 +20,7 @@
 #include "passes/planner/one_percent.h"
 #include "passes/planner/planner.h"
 #include "passes/planner/set_generators.h"
+#include "passes/planner/slot_plans.h"
 #include "passes/overlap/overlap.h"
 #include "passes/place/place.h"
 #include "runtime/support/now.h"
@@ -355,6 +356,8 @@ choose_plan(Pass *p, struct plan_source *s, struct known_plan *plan,
 		list_alternatives(p, s->w, plan);
 	if (p->opt->curve && (ok || p->planned.refused))
 		pareto_front_add(p, s);
+	if (ok)
+		slot_plans_find(p, s, plan);
 	if (ok && p->opt->account)
 		one_percent_account(p, s->g, s->w->r, constraint);
 	return ok;
@@ -409,6 +412,8 @@ plan_graph(Pass *p, Graph *g)
 	bool ok;
 
 	p->planned.reference = NULL;
+	p->planned.pair = NULL;
+	p->planned.low_memory = p->variant.low_memory;
 	watch_begin(p->watch, p->opt->plan_sec);
 	if (!low_precision_check(p, g) || !set_workspace(p, g))
 		return false;
