@@ -7,11 +7,10 @@
  *         n S(a) + (K - n) S(b) + max(R(a), R(b)) bytes, and recomputation
  *         takes (n T(a) + (K - n) T(b)) / K seconds on average: the lower hull
  *         of the plans, in steps of 1 / K
- * method  All pairs of known plans.  If few storages are free, these are all
- *         sets.  Otherwise they are the best plans of one plan for all slots,
- *         for budgets below and above the one asked for; then the best pair's
- *         budgets are moved by the bytes that the pair leaves, a few times
- * cost    plans^2 K, and as many choices of a plan as there are budgets
+ * method  All pairs of known plans, which do not depend on the budget, so that
+ *         a larger one has no slower pair.  If few storages are free, these are
+ *         all sets; otherwise the best one for each of some memories
+ * cost    plans^2 K, and an evaluation of each plan
  */
 #include "passes/planner/slot_plans.h"
 
@@ -19,8 +18,7 @@
 
 enum {
 	FEW = 10,                       /* storages, of which all sets are tried */
-	EACH = 4,                       /* budgets below, and above */
-	ROUNDS = 4,                     /* in which a pair's budgets move */
+	GRID = 48,                      /* memories, if there are more */
 	KNOWN = 1 << FEW
 };
 
@@ -31,7 +29,6 @@ enum {
 struct slot_plan {
 	int64_t slot, rest;             /* bytes */
 	double sec;
-	int64_t arena;                  /* budget that it was chosen for */
 	uint8_t *drop;
 };
 
@@ -47,38 +44,26 @@ struct slot_plans {
 struct pair {
 	int a, b, n;
 	double sec;
-	int64_t left;                   /* bytes of the budget */
 };
 
 static void
-add_set(struct slot_plans *l, const uint8_t *drop, int64_t arena)
+add_set(struct slot_plans *l, const uint8_t *drop)
 {
 	struct schedule *w = l->s->w;
 	size_t nstore = (size_t)l->r->nstore;
 	struct slot_plan *x = &l->plan[l->n];
-	Arena *scratch = arena_new();
+	Arena *scratch;
 
-	x->sec = schedule_set(w, drop).sec;
-	x->slot = schedule_slot_bytes(w);
-	x->rest = schedule_packed(w, scratch) - l->r->slots * x->slot;
-	x->arena = arena;
-	arena_free(scratch);
 	for (int i = 0; i < l->n; i++)
 		if (!memcmp(l->plan[i].drop, drop, nstore))
 			return;
+	scratch = arena_new();
+	x->sec = schedule_set(w, drop).sec;
+	x->slot = schedule_slot_bytes(w);
+	x->rest = schedule_packed(w, scratch) - l->r->slots * x->slot;
+	arena_free(scratch);
 	x->drop = arena_copy(l->r->arena, drop, nstore + 1);
 	l->n++;
-}
-
-/* Sequences are left out: they are no sets of equal graphs. */
-static void
-add_best(struct slot_plans *l, int64_t arena)
-{
-	const struct known_plan *f = l->n < KNOWN
-		? selector_best(l->s->c, arena) : NULL;
-
-	if (f && !f->step)
-		add_set(l, f->drop, arena);
 }
 
 /* ---- which plans ---- */
@@ -103,19 +88,23 @@ add_all_sets(struct slot_plans *l, const int32_t *list, int n)
 	for (int k = 0; k < 1 << n && !watch_over(l->r->watch); k++) {
 		for (int i = 0; i < n; i++)
 			drop[list[i]] = k >> i & 1;
-		add_set(l, drop, l->arena);
+		add_set(l, drop);
 	}
 }
 
-/* top: the arena in which everything is kept. */
 static void
-add_budgets(struct slot_plans *l, int64_t top)
+add_known_sets(struct slot_plans *l)
 {
-	int64_t least = selector_least(l->s->c);
+	uint8_t *drop = arena_array(l->r->arena, (size_t)l->r->nstore + 1, 1);
 
-	for (int i = 1; i <= EACH && !watch_over(l->r->watch); i++) {
-		add_best(l, l->arena - (l->arena - least) / EACH * i);
-		add_best(l, l->arena + (top - l->arena) / EACH * i);
+	remat_keep_all(l->r, l->s->constraint, drop);
+	add_set(l, drop);
+	for (int i = 0; i <= GRID && !watch_over(l->r->watch); i++) {
+		const struct known_plan *f = selector_known_set(l->s->c, i,
+		                                                GRID);
+
+		if (f)
+			add_set(l, f->drop);
 	}
 }
 
@@ -123,9 +112,9 @@ add_budgets(struct slot_plans *l, int64_t top)
 static void
 add_sets_of(struct slot_plans *l, const struct planned *like)
 {
-	add_set(l, like->drop, l->arena);
+	add_set(l, like->drop);
 	for (int i = 0; like->pair && i < 2; i++)
-		add_set(l, like->pair->drop[i], l->arena);
+		add_set(l, like->pair->drop[i]);
 }
 
 /* ---- the pair ---- */
@@ -152,39 +141,10 @@ best_pair(const struct slot_plans *l, double than)
 
 				if (left >= 0 && sec < best.sec)
 					best = (struct pair){ a, b, (int)n,
-						              sec, left };
+						              sec };
 			}
 		}
 	return best;
-}
-
-/* Plans for what a pair leaves to each of its slots. */
-static void
-move_budgets(struct slot_plans *l, struct pair q)
-{
-	int64_t slots = l->r->slots, each = slots * q.left;
-
-	add_best(l, l->plan[q.a].arena + each / q.n);
-	add_best(l, l->plan[q.b].arena + each / (slots - q.n));
-	add_best(l, l->plan[q.a].arena - l->plan[q.a].slot / 64);
-	add_best(l, l->plan[q.b].arena + q.left);
-}
-
-static struct pair
-find_pair(struct slot_plans *l, double than)
-{
-	struct pair q = best_pair(l, than);
-
-	for (int i = 0; i < ROUNDS && q.n && l->s->c
-	     && !watch_over(l->r->watch); i++) {
-		double before = q.sec;
-
-		move_budgets(l, q);
-		q = best_pair(l, than);
-		if (q.sec >= before)
-			break;
-	}
-	return q;
 }
 
 static const struct slot_pair *
@@ -254,11 +214,9 @@ slot_plans_find(Pass *p, struct plan_source *s, const struct known_plan *one)
 	} else if (n <= FEW) {
 		add_all_sets(&l, list, n);
 	} else {
-		if (!one->step)
-			add_set(&l, one->drop, l.arena);
-		add_budgets(&l, p->planned.baseline_peak - r->resident);
+		add_known_sets(&l);
 	}
-	q = find_pair(&l, than);
+	q = best_pair(&l, than);
 	if (q.n)
 		p->planned.pair = keep_pair(p, &l, q);
 }
