@@ -262,6 +262,9 @@ choose_auto(Pass *p, struct plan_source *s, struct known_plan *plan,
 			.request = { 0, offload_host_room(p->opt, s->g),
 			             &p->opt->offload_values },
 			.sec = r->base_sec };
+	/* of two plans of a stage: what more would fit is the other one's */
+	if (s->g->other_slots && takes_like(p, s, plan))
+		return true;
 	if (p->planned.budget < 0
 	    || (!named && fits_as_it_is(p, s, plan, &beside->transfers)))
 		return true;
