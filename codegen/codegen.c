@@ -44,7 +44,9 @@ check_stages(const struct codegen_schedules *c, Arena *a, Diag *d)
 {
 	for (int k = 0; k < c->nstage; k++)
 		if (!check_updates(c->stage[k].g, a, d)
-		    || !rank_tables_check(c->stage[k].g, d))
+		    || !rank_tables_check(c->stage[k].g, d)
+		    || (c->stage[k].second
+		        && !rank_tables_check(c->stage[k].second, d)))
 			return false;
 	return true;
 }
@@ -205,6 +207,8 @@ add_kernels(struct kernels *k, struct emit *e, struct emitted_library *lib)
 			ok = kernels_add_program(k, e, &lib->program[i]);
 	for (int i = 0; s && i < s->n && ok; i++)
 		ok = kernels_add_program(k, e, &s->program[i])
+			&& (!s->second[i].plan
+			    || kernels_add_program(k, e, &s->second[i]))
 			&& (!s->forward
 			    || kernels_add_program(k, e, &s->forward[i]));
 	return ok;

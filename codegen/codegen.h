@@ -63,6 +63,11 @@ struct codegen_stage {
 	const Plan *plan;
 	const struct turn *turn;
 	int nturn;
+	const Graph *second;            /* of some micro-batches, beside the
+	                                 * same weights; NULL: of none */
+	const Plan *second_plan;
+	const bool *has_second;         /* by slot */
+	int slots;
 	const Graph *forward;           /* its part of evaluation; NULL: none */
 	const Plan *forward_plan;
 };

@@ -109,6 +109,7 @@ program_shared(struct emitted_program *p, const struct shared_values *s,
 	p->resident_bytes = s->bytes;
 	p->arena_bytes = (uint64_t)p->plan->sum.arena;
 	p->host_bytes = s->host_bytes;
+	p->peak = p->plan->sum.peak;
 }
 
 /* A constant that the other schedules have not got. */

@@ -67,26 +67,42 @@ check_parts(const struct emitted_program *p, const struct stage_parts *parts,
 }
 
 static void
-add_part(struct emitted_stages *s, int k, int64_t first, int64_t end)
+add_part(struct emitted_stages *s, struct emitted_program *p, int64_t first,
+         int64_t end)
 {
-	struct emitted_program *p = &s->program[k];
-
 	s->part[s->npart++] = (struct emitted_part){ p, first, end };
 	for (int64_t i = first; i < end; i++)
 		p->instr[i] = s->ninstr++;
+}
+
+/* Forward or backward of a stage, under both plans. */
+static void
+add_turns(struct emitted_stages *s, int k, enum part part)
+{
+	struct emitted_program *p[2] = { &s->program[k], &s->second[k] };
+
+	for (int i = 0; i < 2; i++) {
+		struct stage_parts parts;
+
+		if (!p[i]->plan)
+			continue;
+		parts = find_parts(p[i]);
+		add_part(s, p[i], part ? parts.end[part - 1] : 0,
+		         parts.end[part]);
+	}
 }
 
 static void
 order_parts(struct emitted_stages *s, const struct stage_parts *parts)
 {
 	for (int k = 0; k < s->n; k++)
-		add_part(s, k, 0, parts[k].end[FORWARD]);
+		add_turns(s, k, FORWARD);
 	for (int k = s->n; k-- > 0;)
-		add_part(s, k, parts[k].end[FORWARD], parts[k].end[BACKWARD]);
+		add_turns(s, k, BACKWARD);
 	s->update = s->ninstr;
 	for (int part = NORM; part <= UPDATE; part++)
 		for (int k = 0; k < s->n; k++)
-			add_part(s, k, parts[k].end[part - 1],
+			add_part(s, &s->program[k], parts[k].end[part - 1],
 			         parts[k].end[part]);
 }
 
@@ -141,10 +157,9 @@ struct order {
 /* Whether a stage's steps find what they receive sent; moved: carry them out.
  */
 static bool
-run_steps(struct order *o, int k, int64_t first, int64_t end, bool moved)
+run_steps(struct order *o, const struct emitted_program *p, int64_t first,
+          int64_t end, bool moved)
 {
-	struct emitted_program *p = &o->s->program[k];
-
 	for (int64_t i = first; i < end; i++) {
 		const Node *n = node_of_step(p, i);
 		struct node_message m;
@@ -166,13 +181,17 @@ take_part(struct order *o, int k, enum part part, const struct turn *t)
 {
 	static const char *const kind[PARTS] = { "CKR_TURN_FORWARD",
 		"CKR_TURN_BACKWARD", "CKR_TURN_NORM", "CKR_TURN_UPDATE" };
-	int64_t first = part ? o->parts[k].end[part - 1] : 0;
-	int64_t end = o->parts[k].end[part];
-	struct emitted_program *p = &o->s->program[k];
+	const struct codegen_stage *stage = &o->c->stage[k];
+	bool second = part <= BACKWARD && stage->second
+		&& stage->has_second[t->slot];
+	const struct emitted_program *p = second ? &o->s->second[k]
+		: &o->s->program[k];
+	struct stage_parts parts = second ? find_parts(p) : o->parts[k];
+	int64_t first = part ? parts.end[part - 1] : 0, end = parts.end[part];
 
-	if (!run_steps(o, k, first, end, false))
+	if (!run_steps(o, p, first, end, false))
 		return false;
-	run_steps(o, k, first, end, true);
+	run_steps(o, p, first, end, true);
 	if (first < end)
 		o->s->turn[o->s->nturn++] = (struct emitted_turn){ kind[part],
 			p->instr[first], p->instr[end - 1] + 1, k, t->slot,
@@ -247,6 +266,10 @@ number_tensors(struct emitted_stages *s)
 
 		p->own_at = s->ntensor;
 		s->ntensor += p->ntensor - p->nshared;
+		p = &s->second[k];
+		p->shared_at = s->program[k].shared_at;
+		p->own_at = s->ntensor;
+		s->ntensor += p->ntensor - p->nshared;
 	}
 }
 
@@ -274,6 +297,34 @@ move_data(struct shared_values *s, uint64_t by)
 	s->data_bytes += by;
 }
 
+/* The program of a stage's second plan; values that both share have the same
+ * numbers in both graphs. */
+static bool
+collect_second(struct emitted_stages *s, int k, const struct codegen_stage *from,
+               Arena *a, Diag *d)
+{
+	struct emitted_program *p = &s->second[k], *first = &s->program[k];
+
+	if (!from->second)
+		return true;
+	if (!tables_program(p, a, from->second, from->second_plan,
+	                    &s->shared[k], NULL, d))
+		return false;
+	p->number = (uint32_t)k;
+	p->second = true;
+	p->instr = arena_array(a, (size_t)p->plan->nstep + 1,
+	                       sizeof *p->instr);
+	memset(p->instr, 0xff, ((size_t)p->plan->nstep + 1)
+	       * sizeof *p->instr);
+	if (first->arena_bytes < p->arena_bytes)
+		first->arena_bytes = p->arena_bytes;
+	if (first->peak < p->peak)
+		first->peak = p->peak;
+	return p->resident_bytes == first->resident_bytes
+		|| diag_internal(d, "codegen: the plans of stage %d differ in "
+		                 "what outlives a step", k);
+}
+
 static bool
 collect_programs(struct emitted_stages *s, const struct codegen_schedules *c,
                  const unsigned char *inputs, Arena *a, Diag *d)
@@ -284,7 +335,8 @@ collect_programs(struct emitted_stages *s, const struct codegen_schedules *c,
 		const struct codegen_stage *from = &c->stage[k];
 		struct emitted_program *p = &s->program[k];
 
-		s->shared[k] = tables_shared(a, from->g, from->plan, NULL);
+		s->shared[k] = tables_shared(a, from->g, from->plan,
+		                             from->second_plan);
 		move_data(&s->shared[k], data);
 		if (!tables_program(p, a, from->g, from->plan, &s->shared[k],
 		                    NULL, d))
@@ -294,6 +346,8 @@ collect_programs(struct emitted_stages *s, const struct codegen_schedules *c,
 		p->instr = arena_array(a, (size_t)from->plan->nstep + 1,
 		                       sizeof *p->instr);
 		s->inputs[k] = inputs_of_stage(a, from->g, c->g, inputs);
+		if (!collect_second(s, k, from, a, d))
+			return false;
 	}
 	return true;
 }
@@ -350,10 +404,12 @@ stages_collect(Arena *a, const struct codegen_schedules *c,
 
 	s->n = c->nstage;
 	s->nrank = c->nrank;
+	s->of = c->stage;
 	s->program = arena_array(a, n, sizeof *s->program);
+	s->second = arena_array(a, n, sizeof *s->second);
 	s->shared = arena_array(a, n, sizeof *s->shared);
 	s->inputs = arena_array(a, n, sizeof *s->inputs);
-	s->part = arena_array(a, PARTS * n, sizeof *s->part);
+	s->part = arena_array(a, 2 * PARTS * n, sizeof *s->part);
 	parts = arena_array(a, n, sizeof *parts);
 	if (!collect_programs(s, c, inputs, a, d))
 		return NULL;
@@ -361,6 +417,12 @@ stages_collect(Arena *a, const struct codegen_schedules *c,
 		parts[k] = find_parts(&s->program[k]);
 		if (!check_parts(&s->program[k], &parts[k], d))
 			return NULL;
+		if (s->second[k].plan) {
+			struct stage_parts second = find_parts(&s->second[k]);
+
+			if (!check_parts(&s->second[k], &second, d))
+				return NULL;
+		}
 	}
 	number_tensors(s);
 	if (!collect_forward(s, c, a, d))
@@ -424,18 +486,39 @@ stages_tied(const struct emitted_stages *s, const struct emitted_program *p,
 
 /* ---- printing ---- */
 
+/* Which slots have the second plan. */
+static const char *
+second_slots(struct out *o, const struct emitted_stages *s, int k)
+{
+	const struct codegen_stage *of = &s->of[k];
+
+	if (!of->second)
+		return "NULL";
+	out_put(o, "\nstatic const unsigned char second%d[] = {", k);
+	for (int i = 0; i < of->slots; i++)
+		out_put(o, "%s %d", i ? "," : "", of->has_second[i]);
+	out_put(o, " };\n");
+	return arena_printf(o->arena, "second%d", k);
+}
+
 void
 stages_emit(struct out *o, const struct emitted_stages *s)
 {
+	const char **second = arena_array(o->arena, (size_t)s->n,
+	                                  sizeof *second);
+
+	for (int k = 0; k < s->n; k++)
+		second[k] = second_slots(o, s, k);
 	out_put(o, "\nstatic const struct ckr_stage stage[] = {\n");
 	for (int k = 0; k < s->n; k++) {
 		const struct emitted_program *p = &s->program[k];
-		bool slots = p->plan->slots > 1;
+		bool slots = plan_has_slots(p->plan);
 
-		out_put(o, "\t{ %" PRIu64 ", %" PRIu64 ", %" PRId64 ", %" PRId64
-		        " },\n", p->arena_bytes, p->resident_bytes,
-		        slots ? p->plan->slot_bytes : 0,
-		        slots ? p->plan->slots : 1);
+		out_put(o, "\t{ %" PRIu64 ", %" PRIu64 ", { %" PRId64 ", %"
+		        PRId64 " }, %d, %s },\n", p->arena_bytes,
+		        p->resident_bytes, slots ? p->plan->slot_bytes : 0,
+		        s->of[k].second ? s->second[k].plan->slot_bytes : 0,
+		        slots ? s->of[k].slots : 1, second[k]);
 	}
 	out_put(o, "};\n\nstatic const struct ckr_turn turn[] = {\n");
 	for (int i = 0; i < s->nturn; i++) {

@@ -14,10 +14,14 @@ struct emitted_turn {
 /* The tensors of a program: those that are shared, stage by stage, then the
  * others.  Its instructions: forward of the first to the last stage, backward
  * of the last to the first, the updates up to the norm over stages, the other
- * updates. */
+ * updates.  What belongs to a second plan stands behind the same of the
+ * first. */
 struct emitted_stages {
 	int n, nrank;                   /* stages; ranks of the pipeline */
 	struct emitted_program *program;        /* [n] */
+	struct emitted_program *second;         /* [n]: of some micro-batches;
+	                                         * without a plan: of none */
+	const struct codegen_stage *of;         /* [n] */
 	struct emitted_program *forward;        /* [n]: what evaluates, beside
 	                                         * the same shared tensors;
 	                                         * NULL: nothing does */

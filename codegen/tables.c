@@ -36,7 +36,7 @@ is_other(const Val *v)
 }
 
 static const char *
-abi_kind_text(const Val *v)
+abi_kind_text(const struct emitted_program *p, const Val *v)
 {
 	static const char *const text[V_KIND_COUNT] = {
 		[V_PARAM] = "CKR_PARAM", [V_BUFFER] = "CKR_BUFFER",
@@ -44,7 +44,8 @@ abi_kind_text(const Val *v)
 		[V_STATE] = "CKR_STATE", [V_TEMP] = "CKR_GRAD",
 	};
 
-	return is_other(v) ? "CKR_OTHER" : text[v->kind];
+	return is_other(v) || (p->second && v->kind == V_TEMP) ? "CKR_OTHER"
+		: text[v->kind];
 }
 
 static void
@@ -88,7 +89,7 @@ counterpart_of(const struct emitted_program *p, int64_t i,
 static bool
 is_in_slot(const struct emitted_program *p, int64_t i)
 {
-	return p->plan->slots > 1 && !p->resident[i] && !p->host[i]
+	return plan_has_slots(p->plan) && !p->resident[i] && !p->host[i]
 		&& (int64_t)p->offset[i] < p->plan->slot_bytes;
 }
 
@@ -107,14 +108,14 @@ emit_tensor(struct out *o, const struct emitted_program *p, int64_t i,
 	                 ? v->onnx : v->name;
 	unsigned input = id && v->kind == V_INPUT ? inputs[id] : 0;
 	bool owned = (v->kind == V_STATE || v->kind == V_TEMP) && v->param
-	             && !is_other(v);
+	             && !is_other(v) && !p->second;
 	ValId param = owned ? v->param
 	            : p->g->val[v->base].kind == V_PARAM ? v->base : 0;
 
 	out_put(o, "\t{ ");
 	out_literal(o, name);
 	out_put(o, ",\n\t  %s, %s, %d, ", tables_dtype(id ? v->dt : DT_NONE),
-	        abi_kind_text(v), id ? v->shape.rank : 0);
+	        abi_kind_text(p, v), id ? v->shape.rank : 0);
 	out_put(o, "%s%s%s%s%s%s%s%s%s%s%s, ",
 	        p->resident[i] ? "CKR_RESIDENT" : p->host[i] ? "CKR_HOST"
 	        : is_in_slot(p, i) ? "CKR_SLOT" : "0",
@@ -250,11 +251,16 @@ emit_stage_tensors(struct out *o, const struct emitted_stages *s, int which,
 		for (int k = 0; k < s->n; k++) {
 			const struct emitted_program *p = own && which
 				? &s->forward[k] : &s->program[k];
+			const struct emitted_program *q = &s->second[k];
 			int64_t end = own ? p->ntensor : (int64_t)p->nshared;
 
 			for (int64_t i = own ? p->nshared : 0; i < end; i++)
 				emit_tensor(o, p, i, NULL, ranks, s->inputs[k],
 				            stages_tied(s, p, i));
+			for (int64_t i = q->nshared;
+			     own && !which && i < q->ntensor; i++)
+				emit_tensor(o, q, i, NULL, ranks, s->inputs[k],
+				            0);
 		}
 	out_put(o, "};\n");
 }
@@ -586,7 +592,7 @@ add_rank(struct library_facts *f, const struct emitted_program *p, int n,
 	int64_t peak = 0, budget = 0;
 
 	for (int i = first; i < n; i += step) {
-		peak += p[i].plan->sum.peak;
+		peak += p[i].peak;
 		budget += p[i].plan->sum.budget > 0 ? p[i].plan->sum.budget : 0;
 	}
 	f->peak = peak > f->peak ? peak : f->peak;
@@ -699,6 +705,8 @@ emit_stages(struct out *o, const struct emitted_stages *s,
 {
 	for (int k = 0; k < s->n; k++) {
 		rank_tables_collect(ranks, o->arena, &s->program[k]);
+		if (s->second[k].plan)
+			rank_tables_collect(ranks, o->arena, &s->second[k]);
 		if (s->forward)
 			rank_tables_collect(ranks, o->arena, &s->forward[k]);
 	}

@@ -23,7 +23,10 @@ struct emitted_program {
 	uint64_t *data;                 /* index -> offset in constants.bin */
 	int64_t *ready;                 /* index -> ckr_tensor.ready */
 	uint64_t resident_bytes, arena_bytes, host_bytes;
+	int64_t peak;                   /* of the plan, or of the second one */
 	uint32_t number;                /* of the stage; 0 if there is one */
+	bool second;                    /* its results are those of the stage's
+	                                 * first program, too */
 	uint32_t nshared;               /* so many first tensors are shared */
 	int64_t shared_at, own_at;      /* places in the printed table of the
 	                                 * first one, and of the first that is

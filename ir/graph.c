@@ -528,6 +528,7 @@ graph_clone(const Graph *g)
 	c->stages = g->stages;
 	c->stage = g->stage;
 	c->slots = g->slots;
+	c->other_slots = g->other_slots;
 	return c;
 }
 

@@ -416,6 +416,8 @@ typedef struct Graph {
 	int64_t slots;                  /* micro-batches that keep at the same
 	                                 * time what is alive between forward
 	                                 * and backward; 0: one */
+	int64_t other_slots;            /* bytes that others keep meanwhile,
+	                                 * under another plan of the stage */
 	int64_t context;                /* so many replicas side by side have
 	                                 * the same samples, each a part of
 	                                 * their positions; 0: each has its
@@ -472,6 +474,12 @@ static inline int64_t
 graph_slots(const Graph *g)
 {
 	return g->slots > 1 ? g->slots : 1;
+}
+/* Whether what it keeps lies in a slot. */
+static inline bool
+graph_has_slots(const Graph *g)
+{
+	return g->slots > 1 || g->other_slots > 0;
 }
 
 Graph *graph_new(const char *name);

@@ -164,6 +164,8 @@ typedef struct Plan {
 	                                 * Of several, their slots come first in
 	                                 * the arena, and offsets below
 	                                 * slot_bytes are those of the first */
+	int64_t other_slots;            /* bytes of the slots in flight under
+	                                 * the stage's other plan */
 	int64_t ranks;                  /* this is the plan of one of so many
 	                                 * ranks; 0: of one alone */
 	bool from_graph;                /* made by `ckc plan` of a standalone
@@ -194,6 +196,20 @@ struct turn {
 	uint32_t order;                 /* its number among the turns of all
 	                                 * stages of its rank */
 };
+
+/* Whether what lives between forward and backward lies in slots; their bytes. */
+static inline bool
+plan_has_slots(const Plan *p)
+{
+	return p->slots > 1 || p->other_slots > 0;
+}
+
+static inline int64_t
+plan_slots_bytes(const Plan *p)
+{
+	return plan_has_slots(p) ? p->slots * p->slot_bytes + p->other_slots
+		: 0;
+}
 
 /* The activation that a transfer has copied here; -1. */
 static inline int64_t

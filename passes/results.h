@@ -61,6 +61,14 @@ struct results {
 	struct runner_up *runner_up;
 };
 
+/* Two plans for the slots of a stage. */
+struct slot_pair {
+	int slots;                      /* that have the first one, which is
+	                                 * faster; the others have the second */
+	int64_t slot_bytes[2];
+	const uint8_t *drop[2];         /* as planned.drop */
+};
+
 /* Found by planning: how a step runs in memory. */
 struct planned {
 	Plan *plan;                     /* plan of the final graph */
@@ -99,6 +107,9 @@ struct planned {
 	                                 * NULL: the plan is no set */
 	int32_t ndrop;
 	bool like;                      /* an equal graph's set was offered */
+	const struct slot_pair *pair;   /* faster than one plan for all slots;
+	                                 * NULL: none is known */
+	bool low_memory;                /* planned in that variant */
 	struct pipeline *pipeline;      /* --pp: the stages; NULL: one step runs
 	                                 * the graph */
 };
@@ -114,6 +125,13 @@ struct pipeline_stage {
 	int64_t slot_bytes;             /* what one of them keeps meanwhile */
 	struct turn *turn;
 	int nturn;
+	struct second_plan {            /* of some slots */
+		Graph *graph;           /* NULL: all have the first plan */
+		struct planned planned;
+		int slots;              /* that have it */
+		int64_t slot_bytes;     /* of one of them */
+		const bool *has;        /* by slot: whether it does */
+	} second;
 };
 
 /* Where one stage ends and the next begins: behind the node that makes a value;

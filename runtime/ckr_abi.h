@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define CKR_ABI_VERSION 25
+#define CKR_ABI_VERSION 26
 #define CKR_MAX_DIMS 8
 #define CKR_MAX_GROUP 1024      /* ranks of a group, see enum ckr_axis */
 #define CKR_ANY_REPLICAS UINT32_MAX
@@ -376,10 +376,15 @@ typedef void ckr_kernel(void *const *p, const int64_t *c, struct ckr_env *env);
 
 /* A stage of a pipeline (Huang et al. 2019; Narayanan et al. 2021): bytes of
  * one of its ranks.  Each micro-batch between its forward and its backward turn
- * has a slot: slot k is the slot_bytes of the arena from k * slot_bytes on. */
+ * has a slot.  Slots lie one after the other, from the begin of the arena on.
+ * Turns in some slots may run a second plan (Korthikanti et al. 2023, appendix
+ * C), which keeps other bytes. */
 struct ckr_stage {
-	uint64_t arena_bytes, resident_bytes, slot_bytes;
+	uint64_t arena_bytes, resident_bytes;
+	uint64_t slot_bytes[2];         /* of a slot of either plan */
 	uint32_t slots;
+	const unsigned char *second;    /* [slots]: 1: it has the second plan;
+	                                 * NULL: none has */
 };
 
 /* CKR_TURN_NORM: of an update, what comes before the norm of the gradients of

@@ -263,7 +263,9 @@ add_stages(struct driver *d, struct codegen_schedules *c)
 
 		stage[k] = (struct codegen_stage){ .g = s->graph,
 			.plan = s->planned.plan, .turn = s->turn,
-			.nturn = s->nturn };
+			.nturn = s->nturn, .second = s->second.graph,
+			.second_plan = s->second.planned.plan,
+			.has_second = s->second.has, .slots = s->slots };
 		if (l->evaluation) {
 			stage[k].forward = l->evaluation->stage[k].graph;
 			stage[k].forward_plan =

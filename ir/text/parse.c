@@ -96,6 +96,8 @@ read_statement(struct parser *p)
 		return read_ranks(p, "replicas", &p->g->expert_group);
 	if (tok_word(p, "stage"))
 		return read_stage(p);
+	if (tok_word(p, "other_slots"))
+		return tok_int(p, 0, "other_slots", &p->g->other_slots);
 	if (tok_word(p, "context")) {
 		if (!read_ranks(p, "replicas", &p->g->context))
 			return false;

@@ -43,8 +43,9 @@
  * by itself, `streams N` the random streams handed out, `ranks N` those of the
  * tensor-parallel group, `replicas N exactly` Graph.replicas and .exact,
  * `zero_group N` Graph.zero_group, `expert_group N` Graph.expert_group,
- * `stage N P K` Graph.stage, .stages and .slots, `context N zigzag`
- * Graph.context, `adds` Graph.adds, `halves N` Graph.halves.
+ * `stage N P K` Graph.stage, .stages and .slots, `other_slots N`
+ * Graph.other_slots, `context N zigzag` Graph.context, `adds` Graph.adds,
+ * `halves N` Graph.halves.
  *
  * Values are printed in the order of their ids, nodes in their own order, and
  * origins in the order in which nodes first mention them, so that equal
@@ -392,6 +393,9 @@ text_print(const Graph *g, FILE *out)
 	if (g->stages)
 		fprintf(out, "\tstage %lld %lld %lld\n", (long long)g->stage,
 		        (long long)g->stages, (long long)g->slots);
+	if (g->other_slots)
+		fprintf(out, "\tother_slots %lld\n",
+		        (long long)g->other_slots);
 	if (g->context)
 		fprintf(out, "\tcontext %lld%s\n", (long long)g->context,
 		        g->zigzag ? " zigzag" : "");

@@ -136,7 +136,6 @@ sum_memory(Plan *plan, Arena *a)
 	int64_t *last = arena_array(a, (size_t)plan->ntensor + 1, 8);
 	int64_t *delta = arena_array(a, (size_t)plan->nstep + 2, 8);
 	int64_t boundary = last_forward(plan), live = 0;
-	int64_t slots = plan->slots > 1 ? plan->slots : 1;
 	int64_t host_arena = 0;
 	bool placed = false;
 
@@ -178,15 +177,15 @@ sum_memory(Plan *plan, Arena *a)
 		delta[last[i] + 1] -= t->bytes;
 	}
 	plan->slot_bytes = s->saved;
-	live = (slots - 1) * s->saved;
+	live = plan_has_slots(plan) ? plan_slots_bytes(plan) - s->saved : 0;
 	s->live_bound = live;
 	for (int64_t i = 0; i < plan->nstep; i++) {
 		live += delta[i];
 		if (live > s->live_bound)
 			s->live_bound = live;
 	}
-	if (slots > 1 && s->arena < slots * s->saved)
-		s->arena = slots * s->saved;
+	if (s->arena < plan_slots_bytes(plan))
+		s->arena = plan_slots_bytes(plan);
 	if (!placed)
 		s->arena = s->live_bound;
 	s->peak = s->resident + s->arena;

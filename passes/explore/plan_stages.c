@@ -7,6 +7,7 @@
  */
 #include "passes/explore/plan_stages.h"
 
+#include "passes/explore/second_plan.h"
 #include "passes/explore/trial.h"
 #include "passes/explore/variants.h"
 #include "passes/pipeline/pipeline.h"
@@ -64,9 +65,12 @@ find_like(const struct pipeline *l, const uint64_t *hash, int k)
 }
 
 static bool
-plan_one_stage(const struct pass_walk *w, Pass *p, struct pipeline_stage *s)
+plan_one_stage(const struct pass_walk *w, Pass *p, struct pipeline_stage *s,
+               int nmicro)
 {
 	struct pass_walk walk = *w;
+	Graph *before = plan_has_budget(p->opt) && s->slots > 1
+		? graph_clone(s->graph) : NULL;
 	Pass stage = *p;
 
 	stage.planned = (struct planned){ 0 };
@@ -76,6 +80,10 @@ plan_one_stage(const struct pass_walk *w, Pass *p, struct pipeline_stage *s)
 		s->slot_bytes = stage.planned.plan->slot_bytes;
 	p->retired = stage.retired;
 	p->planned.refused |= stage.planned.refused;
+	if (before && walk.ok && stage.planned.plan)
+		second_plan_try(w, p, s, nmicro, before);
+	else
+		graph_free(before);
 	return walk.ok;
 }
 
@@ -180,7 +188,7 @@ sum_peaks(const struct pipeline *l, int rank)
 	int64_t all = 0;
 
 	for (int k = rank; k < l->nstage; k += l->nrank)
-		all += l->stage[k].planned.plan->sum.peak;
+		all += stage_peak(&l->stage[k]);
 	return all;
 }
 
@@ -228,7 +236,7 @@ share_budget(const struct pass_walk *w, Pass *p, const struct pipeline *l,
 	for (int k = rank; k < l->nstage; k += l->nrank)
 		least += share[k] = least_bytes(w, p, copy[k]);
 	for (int k = rank; k < l->nstage; k += l->nrank) {
-		int64_t peak = l->stage[k].planned.plan->sum.peak;
+		int64_t peak = stage_peak(&l->stage[k]);
 		double part = (double)(peak - share[k]) / (double)(all - least);
 
 		if (least < budget)
@@ -295,7 +303,7 @@ plan_again(struct pass_walk *w, Pass *p, struct pipeline *l, Graph **copy)
 		s->graph = copy[k];
 		copy[k] = NULL;
 		p->opt = o;
-		w->ok = plan_one_stage(w, p, s);
+		w->ok = plan_one_stage(w, p, s, l->nmicro);
 		p->opt = was;
 	}
 	return w->ok;
@@ -314,7 +322,7 @@ plan_chunks(struct pass_walk *w, Pass *p, struct pipeline *l)
 	for (int k = 0; k < l->nstage && w->ok; k++) {
 		copy[k] = copy_graph(p, l, k);
 		p->opt = free_plan;
-		w->ok = plan_one_stage(w, p, &l->stage[k]);
+		w->ok = plan_one_stage(w, p, &l->stage[k], l->nmicro);
 		p->opt = was;
 	}
 	if (w->ok && plan_has_budget(was))
@@ -336,7 +344,7 @@ plan_ranks(struct pass_walk *w, Pass *p, struct pipeline *l)
 		struct pipeline_stage *s = &l->stage[k];
 
 		p->like = find_like(l, hash, k);
-		if (!plan_one_stage(w, p, s)) {
+		if (!plan_one_stage(w, p, s, l->nmicro)) {
 			if (s->planned.refused && !p->opt->candidate)
 				explain_refusal(w, p, l, k,
 				                s->planned.minimum_peak);

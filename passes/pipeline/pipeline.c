@@ -15,6 +15,7 @@ pipeline_free(struct pipeline *l)
 	for (int k = 0; l && k < l->nstage; k++) {
 		graph_free(l->stage[k].planned.reference);
 		graph_free(l->stage[k].graph);
+		graph_free(l->stage[k].second.graph);
 	}
 }
 

@@ -42,6 +42,24 @@ void pipeline_free(struct pipeline *);
 bool stages_verify(const struct pipeline *, Diag *);
 /* pipeline.c: the same, of which a fault is an internal one. */
 bool pipeline_check(const struct pipeline *, Diag *);
+/* verify.c: whether two plans of a stage send and receive in one order. */
+bool stages_have_same_messages(const Graph *, const Graph *);
+/* The plan of a micro-batch in that slot. */
+static inline const Plan *
+stage_plan(const struct pipeline_stage *s, int slot)
+{
+	return s->second.graph && s->second.has[slot] ? s->second.planned.plan
+		: s->planned.plan;
+}
+/* Bytes of a stage: of the plan that needs more. */
+static inline int64_t
+stage_peak(const struct pipeline_stage *s)
+{
+	int64_t peak = s->planned.plan->sum.peak;
+
+	return s->second.graph && s->second.planned.plan->sum.peak > peak
+		? s->second.planned.plan->sum.peak : peak;
+}
 
 /* turns.c: the turns and slots of all stages.  With several chunks nmicro has
  * to be a multiple of nrank. */

@@ -75,6 +75,32 @@ turn_of(const Graph *g, const Node *n)
 		: n->phase == PH_UPDATE ? TURN_UPDATE : TURN_BACKWARD;
 }
 
+/* The next message behind node i and its kind of turn; NULL: none. */
+static const Node *
+next_message(const Graph *g, NodeId *i)
+{
+	while (++*i < g->nnode)
+		if (is_message(&g->node[*i]))
+			return &g->node[*i];
+	return NULL;
+}
+
+bool
+stages_have_same_messages(const Graph *a, const Graph *b)
+{
+	NodeId i = 0, k = 0;
+
+	for (;;) {
+		const Node *x = next_message(a, &i), *y = next_message(b, &k);
+
+		if (!x || !y)
+			return !x && !y;
+		if (tag_of(x) != tag_of(y) || sends(x) != sends(y)
+		    || turn_of(a, x) != turn_of(b, y))
+			return false;
+	}
+}
+
 static void
 take_end(struct stages_check *c, int stage, const Node *n)
 {
@@ -212,11 +238,28 @@ check_turns(struct stages_check *c, int k)
 		bad(c, k, "not all micro-batches run");
 }
 
+/* Both plans of a stage, of which the last micro-batch has the first. */
+static void
+check_second(struct stages_check *c, int k)
+{
+	const struct pipeline_stage *s = &c->l->stage[k];
+	int n = 0;
+
+	if (!s->second.graph)
+		return;
+	for (int i = 0; i < s->slots; i++)
+		n += s->second.has[i];
+	if (n != s->second.slots || n < 1 || n >= s->slots
+	    || graph_slots(s->graph) + n != s->slots
+	    || s->second.has[s->turn[s->nturn - 1].slot]
+	    || !stages_have_same_messages(s->graph, s->second.graph))
+		bad(c, k, "its two plans do not fit each other");
+}
+
 /* Turns contain their nodes one after the other. */
 static void
-check_phases(struct stages_check *c, int k)
+check_phases(struct stages_check *c, int k, const Graph *g)
 {
-	const Graph *g = c->l->stage[k].graph;
 	NodeId boundary = graph_boundary(g);
 	bool updates = false;
 
@@ -303,7 +346,10 @@ stages_verify(const struct pipeline *l, Diag *d)
 		for (int kind = 0; kind < 3; kind++)
 			check_order(&c, kind, k);
 		check_turns(&c, k);
-		check_phases(&c, k);
+		check_phases(&c, k, l->stage[k].graph);
+		if (l->stage[k].second.graph)
+			check_phases(&c, k, l->stage[k].second.graph);
+		check_second(&c, k);
 	}
 	if (!c.faults)
 		check_ends(&c);

@@ -54,11 +54,13 @@ struct pack_result pack_within(struct buffer *, size_t n,
 /* pack_slots.c: several micro-batches are alive at the same step.  What lives
  * at `boundary` and behind the time after it lies in a slot, of which there are
  * so many, one after the other from 0 on; offsets are those in the first one.
- * The rest lies within the first slot, too, where its bytes are free, or behind
- * the last one. */
+ * Slots of others follow.  The rest lies within the first slot, too, where its
+ * bytes are free, or behind the last one of all. */
 struct pack_slots {
 	int64_t boundary;
-	int64_t n;                      /* 0, 1: no slots */
+	int64_t n;                      /* 0, 1: no slots, unless others have
+	                                 * some */
+	int64_t others;                 /* bytes of slots with other contents */
 };
 
 /* Bytes of a slot. */

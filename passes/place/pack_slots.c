@@ -2,7 +2,7 @@
  *
  * what    K micro-batches each keep S bytes across the boundary.  The one that
  *         runs has A bytes in memory, of which S are its slot.  The least that
- *         can do is (K - 1) S + A
+ *         can do is (K - 1) S + A, and the bytes of slots with other contents
  * method  A slot is a stack: what dies first lies on top.  Forward fills the
  *         stack from below and backward frees it from above, so other buffers
  *         fit on top of it, largest first.  Those that do not fit lie behind
@@ -40,7 +40,7 @@ pack_slots_bound(const struct buffer *b, size_t n, struct pack_slots slots,
 {
 	int64_t others = slots.n > 1 ? slots.n - 1 : 0;
 
-	return pack_bound(b, n, scratch)
+	return pack_bound(b, n, scratch) + slots.others
 		+ others * pack_slot_bytes(b, n, slots.boundary);
 }
 
@@ -202,12 +202,13 @@ pack_with_slots(struct buffer *b, size_t n, struct pack_slots slots,
 	int64_t below, bound, height;
 	struct slot all, s;
 
-	if (slots.n <= 1)
+	if (slots.n <= 1 && !slots.others)
 		return pack_within(b, n, limit, scratch).height;
+	slots.n = slots.n > 1 ? slots.n : 1;
 	for (size_t i = 0; i < n; i++)
 		b[i].offset = 0;
 	all = slot_new(b, n, slots.boundary, scratch);
-	below = all.bytes * slots.n;
+	below = all.bytes * slots.n + slots.others;
 	bound = below + pack_bound(copies(&all, scratch), all.nout, scratch);
 	if (bound == pack_slots_bound(b, n, slots, scratch))
 		return pack_behind(&all, below, *limit, scratch);

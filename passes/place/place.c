@@ -76,7 +76,8 @@ find_buffers(const Graph *g, Arena *scratch)
 static struct pack_slots
 slots_of(const Graph *g)
 {
-	return (struct pack_slots){ graph_boundary(g), graph_slots(g) };
+	return (struct pack_slots){ graph_boundary(g), graph_slots(g),
+		g->other_slots };
 }
 
 int64_t

@@ -455,6 +455,15 @@ selector_near(struct plan_selector *c, int64_t arena)
 	return search_budgets(c, arena, 1);
 }
 
+const struct known_plan *
+selector_known_set(struct plan_selector *c, int i, int n)
+{
+	int64_t least = pool_smallest(c->base)->live;
+	int64_t arena = least + (c->top - least) / n * i;
+
+	return pool_best(c->base, arena, pareto_best(c, arena, NULL));
+}
+
 /* For sets. */
 static double
 bound_of_sets(struct plan_selector *c, int64_t arena, double sec)

@@ -31,6 +31,10 @@ const struct known_plan *selector_best(struct plan_selector *, int64_t arena);
 /* A plan for such an arena in less time, slower than that of a smaller one now
  * and then. */
 const struct known_plan *selector_near(struct plan_selector *, int64_t arena);
+/* The same of sets alone, of those that are known for every budget: in step i
+ * of n from the least arena to that of keep-everything. */
+const struct known_plan *selector_known_set(struct plan_selector *, int i,
+                                            int n);
 /* Seconds of recompute below which no plan of a class gets: of class "once",
  * which sets are, or "any". */
 struct recompute_bound {

@@ -20,6 +20,7 @@
 #include "passes/planner/one_percent.h"
 #include "passes/planner/planner.h"
 #include "passes/planner/set_generators.h"
+#include "passes/planner/slot_plans.h"
 #include "passes/overlap/overlap.h"
 #include "passes/place/place.h"
 #include "runtime/support/now.h"
@@ -261,6 +262,9 @@ choose_auto(Pass *p, struct plan_source *s, struct known_plan *plan,
 			.request = { 0, offload_host_room(p->opt, s->g),
 			             &p->opt->offload_values },
 			.sec = r->base_sec };
+	/* of two plans of a stage: what more would fit is the other one's */
+	if (s->g->other_slots && takes_like(p, s, plan))
+		return true;
 	if (p->planned.budget < 0
 	    || (!named && fits_as_it_is(p, s, plan, &beside->transfers)))
 		return true;
@@ -355,6 +359,8 @@ choose_plan(Pass *p, struct plan_source *s, struct known_plan *plan,
 		list_alternatives(p, s->w, plan);
 	if (p->opt->curve && (ok || p->planned.refused))
 		pareto_front_add(p, s);
+	if (ok)
+		slot_plans_find(p, s, plan);
 	if (ok && p->opt->account)
 		one_percent_account(p, s->g, s->w->r, constraint);
 	return ok;
@@ -409,6 +415,8 @@ plan_graph(Pass *p, Graph *g)
 	bool ok;
 
 	p->planned.reference = NULL;
+	p->planned.pair = NULL;
+	p->planned.low_memory = p->variant.low_memory;
 	watch_begin(p->watch, p->opt->plan_sec);
 	if (!low_precision_check(p, g) || !set_workspace(p, g))
 		return false;

@@ -117,14 +117,33 @@ names_storage(const struct remat *r, const char *glob, int32_t s)
 	return false;
 }
 
+/* Whether a forward node of the graph, or a result of one, has such a name. */
 static bool
-apply_constraint(Diag *d, const struct remat *r, const char *flag,
-                 const char *glob, uint8_t what, uint8_t *constraint)
+names_forward(const Graph *g, const char *glob)
+{
+	bool any = false;
+
+	FOR_NODES (n, g)
+		for (int i = 0; i < n->norigin && n->phase == PH_FORWARD; i++)
+			any |= glob_match(glob, g->origin[n->origin[i]].name);
+	FOR_VALS (v, g)
+		any |= v->def && g->node[v->def].phase == PH_FORWARD
+			&& (glob_match(glob, v->name)
+			    || (v->onnx && glob_match(glob, v->onnx)));
+	return any;
+}
+
+/* whole: what the graph is a stage of; NULL: it is none. */
+static bool
+apply_constraint(Diag *d, const struct remat *r, const Graph *whole,
+                 const char *flag, const char *glob, uint8_t what,
+                 uint8_t *constraint)
 {
 	int matched = 0, possible = 0;
 
 	for (int32_t s = 0; s < r->nstore; s++) {
 		if (r->node[r->store[s].def].backward
+		    || (whole && node_is_message(&r->g->node[r->store[s].def]))
 		    || !names_storage(r, glob, s))
 			continue;
 		matched++;
@@ -139,6 +158,8 @@ apply_constraint(Diag *d, const struct remat *r, const char *flag,
 		if (r->store[s].candidate)
 			constraint[s] = what;
 	}
+	if (!matched && whole && names_forward(whole, glob))
+		return true;            /* on another stage */
 	if (!matched)
 		return diag_error(d, "%s '%s' matches no value that the "
 		                  "forward pass stores, and no node that "
@@ -174,11 +195,12 @@ remat_constraints(Pass *p, const struct remat *r, uint8_t *constraint)
 	bool ok = true;
 
 	for (int i = 0; i < keep->n; i++)
-		ok &= apply_constraint(p->diag, r, "--keep", keep->v[i], 'k',
-		                       constraint);
+		ok &= apply_constraint(p->diag, r, p->whole, "--keep",
+		                       keep->v[i], 'k', constraint);
 	for (int i = 0; i < recompute->n; i++)
-		ok &= apply_constraint(p->diag, r, "--recompute-values",
-		                       recompute->v[i], 'r', constraint);
+		ok &= apply_constraint(p->diag, r, p->whole,
+		                       "--recompute-values", recompute->v[i],
+		                       'r', constraint);
 	for (int i = 0; i < offload->n && ok; i++)
 		ok &= check_offloaded(p->diag, r, offload->v[i], constraint);
 	return ok;

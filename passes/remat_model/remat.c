@@ -270,6 +270,7 @@ remat_new(const Graph *g, Arena *arena)
 	find_inlinable(r);
 	r->resident = graph_resident_bytes(g, arena);
 	r->slots = graph_slots(g);
+	r->more_slots = g->other_slots;
 	remat_find_layers(r);
 	return r;
 }

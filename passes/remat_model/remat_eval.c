@@ -223,9 +223,8 @@ boundary_step(const struct schedule *w)
 	return k;
 }
 
-/* Bytes of a slot: of what lives across the boundary. */
-static int64_t
-slot_bytes(const struct schedule *w)
+int64_t
+schedule_slot_bytes(const struct schedule *w)
 {
 	int32_t boundary = boundary_step(w);
 	int64_t sum = 0;
@@ -281,7 +280,8 @@ schedule_measure(struct schedule *w)
 	find_last(w);
 	overlay_outputs(w);
 	w->other_slots = w->r->slots > 1 && !w->only
-		? (w->r->slots - 1) * slot_bytes(w) : 0;
+		? (w->r->slots - 1) * schedule_slot_bytes(w) : 0;
+	w->other_slots += w->only ? 0 : w->r->more_slots;
 	w->cost = memory_profile(w);
 	return w->cost;
 }
@@ -311,7 +311,8 @@ schedule_packed(const struct schedule *w, Arena *scratch)
 				k, k + 1, r->store[passing].size, 0 };
 	}
 	return pack_with_slots(b, n,
-		(struct pack_slots){ boundary_step(w), r->slots },
+		(struct pack_slots){ boundary_step(w), r->slots,
+		                     r->more_slots },
 		&(struct pack_limit){ .work = PACK_WORK, .stop = r->watch },
 		scratch);
 }

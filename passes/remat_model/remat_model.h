@@ -119,6 +119,8 @@ struct remat {
 	int64_t slots;                  /* so many times there is what lives
 	                                 * across the boundary of forward; 0, 1:
 	                                 * once */
+	int64_t more_slots;             /* bytes of slots with other contents,
+	                                 * of graphs whose plan is given */
 	double base_sec;                /* step without clones */
 	int32_t ncand, ngroup;
 	int32_t *layer, nlayer;         /* storages that are inputs of layers */
@@ -193,6 +195,8 @@ struct remat_cost schedule_steps(struct schedule *, const struct rstep *,
                                  int32_t n);
 /* remat_eval.c: lifetimes and cost of the steps. */
 struct remat_cost schedule_measure(struct schedule *);
+/* Bytes of a slot: of what lives across the boundary. */
+int64_t schedule_slot_bytes(const struct schedule *);
 /* Arena size once placed. */
 int64_t schedule_packed(const struct schedule *, Arena *scratch);
 /* Storage that a clone writes although the plan does not ask for it, which

@@ -1,5 +1,6 @@
 /* Replay: the rules of memory and of sums: lifetime, saved, decision, place,
  * peak, budget, and the figures of the summary. */
+#include "passes/replay/replay.h"
 #include "passes/replay/replay_rules.h"
 
 #include <math.h>
@@ -94,6 +95,8 @@ replay_lifetimes(struct replay *r)
 	claim(r, "sums", "saved_bytes", p->sum.saved, saved_bytes);
 	claim(r, "slot", "slot_bytes", p->slot_bytes, saved_bytes);
 	r->slot = saved_bytes;
+	r->all_slots = p->slots > 1 || p->other_slots > 0
+		? p->slots * saved_bytes + p->other_slots : 0;
 }
 
 /* ---- place, peak, budget ---- */
@@ -143,7 +146,7 @@ check_slots(struct replay *r)
 {
 	const Plan *p = r->p;
 
-	for (int64_t i = 0; i < p->ntensor && r->slots > 1; i++) {
+	for (int64_t i = 0; i < p->ntensor && r->all_slots; i++) {
 		const struct plan_tensor *t = &p->tensor[i];
 		bool keeps = r->first[i] <= r->boundary
 			&& r->boundary < r->last[i];
@@ -151,7 +154,7 @@ check_slots(struct replay *r)
 		if (!r->taken[i] || t->host)
 			continue;
 		if (t->offset + t->bytes > r->slot
-		    && (keeps || t->offset < r->slots * r->slot))
+		    && (keeps || t->offset < r->all_slots))
 			FAULT(r, "slot", "%s is%s alive between forward and "
 			      "backward, and lies at %" PRId64, name(r, i),
 			      keeps ? "" : " not", t->offset);
@@ -198,8 +201,7 @@ check_offsets(struct replay *r, int64_t live_bound, int64_t *host)
 	}
 	check_places(r);
 	check_slots(r);
-	return arena < r->slots * r->slot && r->slots > 1
-		? r->slots * r->slot : arena;
+	return arena < r->all_slots ? r->all_slots : arena;
 }
 
 static int64_t
@@ -208,7 +210,7 @@ find_live_bound(struct replay *r)
 	const Plan *p = r->p;
 	int64_t *delta = arena_array(r->arena, (size_t)p->nstep + 2,
 	                             sizeof *delta);
-	int64_t live = r->slots > 1 ? (r->slots - 1) * r->slot : 0;
+	int64_t live = r->all_slots ? r->all_slots - r->slot : 0;
 	int64_t most = live;
 
 	for (int64_t i = 0; i < p->ntensor; i++)
@@ -256,6 +258,49 @@ replay_memory(struct replay *r)
 	if (s->budget >= 0 && resident + arena > s->budget)
 		FAULT(r, "budget", "peak %" PRId64 " exceeds the budget %"
 		      PRId64, resident + arena, s->budget);
+}
+
+static int64_t
+next_resident(const Plan *p, int64_t i)
+{
+	while (i < p->ntensor && (!p->tensor[i].resident
+	                          || p->tensor[i].alias_of >= 0))
+		i++;
+	return i;
+}
+
+/* The same tensors in resident memory. */
+static bool
+same_residents(const Plan *p, const Plan *q)
+{
+	int64_t n = 0;
+
+	for (int64_t i = next_resident(p, 0); i < p->ntensor;
+	     i = next_resident(p, i + 1)) {
+		const struct plan_tensor *t = &p->tensor[i];
+		int64_t k = next_resident(q, 0);
+
+		while (k < q->ntensor && q->tensor[k].val != t->val)
+			k = next_resident(q, k + 1);
+		if (k == q->ntensor || q->tensor[k].bytes != t->bytes
+		    || q->tensor[k].kind != t->kind)
+			return false;
+		n++;
+	}
+	for (int64_t k = next_resident(q, 0); k < q->ntensor;
+	     k = next_resident(q, k + 1))
+		n--;
+	return n == 0;
+}
+
+bool
+plans_share_arena(const Plan *p, const Plan *q)
+{
+	return p->replayed && q->replayed && p->slots > 0 && q->slots > 0
+		&& p->other_slots == q->slots * q->slot_bytes
+		&& q->other_slots == p->slots * p->slot_bytes
+		&& p->other_slots > 0 && q->other_slots > 0
+		&& p->sum.resident == q->sum.resident && same_residents(p, q);
 }
 
 /* ---- sums ---- */

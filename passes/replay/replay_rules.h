@@ -22,8 +22,8 @@ struct replay {
 	int64_t *first, *last;          /* of owners' places */
 	bool *taken;
 	int64_t boundary;               /* last forward step */
-	int64_t slots, slot;            /* micro-batches in flight; bytes that
-	                                 * each keeps */
+	int64_t slot, all_slots;        /* bytes that a micro-batch keeps, that
+	                                 * all in flight do; 0: one is */
 	char where[96];
 };
 

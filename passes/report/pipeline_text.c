@@ -20,6 +20,30 @@ struct stage_seconds {
 	double forward, backward, update;
 };
 
+static struct stage_seconds
+seconds_of(const Plan *p, Arena *a)
+{
+	const struct plan_summary *s = &p->sum;
+	double turn = lanes_of_plan(p, true, a);
+	double all = s->forward_sec + s->backward_sec + s->recompute_sec;
+	double forward = all > 0 ? turn * s->forward_sec / all : 0;
+
+	return (struct stage_seconds){ forward, turn - forward,
+		lanes_of_plan(p, false, a) - turn };
+}
+
+/* The share of micro-batches that have a stage's second plan. */
+static double
+second_share(const struct pipeline *l, const struct pipeline_stage *s)
+{
+	int n = 0;
+
+	for (int m = 0; m < l->nmicro && s->second.graph; m++)
+		n += s->second.has[m % s->slots];
+	return (double)n / l->nmicro;
+}
+
+/* With two plans the mean of all micro-batches. */
 static struct stage_seconds *
 find_seconds(const struct pipeline *l, Arena *a)
 {
@@ -27,15 +51,16 @@ find_seconds(const struct pipeline *l, Arena *a)
 	                                        sizeof *sec);
 
 	for (int k = 0; k < l->nstage; k++) {
-		const Plan *p = l->stage[k].planned.plan;
-		const struct plan_summary *s = &p->sum;
-		double turn = lanes_of_plan(p, true, a);
-		double all = s->forward_sec + s->backward_sec
-			+ s->recompute_sec;
+		const struct pipeline_stage *s = &l->stage[k];
+		double share = second_share(l, s);
+		struct stage_seconds other;
 
-		sec[k].forward = all > 0 ? turn * s->forward_sec / all : 0;
-		sec[k].backward = turn - sec[k].forward;
-		sec[k].update = lanes_of_plan(p, false, a) - turn;
+		sec[k] = seconds_of(s->planned.plan, a);
+		if (share <= 0)
+			continue;
+		other = seconds_of(s->second.planned.plan, a);
+		sec[k].forward += share * (other.forward - sec[k].forward);
+		sec[k].backward += share * (other.backward - sec[k].backward);
 	}
 	return sec;
 }
@@ -114,7 +139,7 @@ rank_peak(const struct pipeline *l, int rank)
 	int64_t all = 0;
 
 	for (int k = rank; k < l->nstage; k += l->nrank)
-		all += l->stage[k].planned.plan->sum.peak;
+		all += stage_peak(&l->stage[k]);
 	return all;
 }
 
@@ -154,6 +179,21 @@ print_ranks(const struct pipeline *l, const double *idle, FILE *out)
 	}
 }
 
+/* A row for each plan of a stage. */
+static void
+print_stage(int k, const Plan *p, int slots, int64_t bytes, double idle,
+            FILE *out)
+{
+	const struct plan_summary *s = &p->sum;
+	char slot[24], peak[24];
+
+	fprintf(out, "%5d  %8.3g s  %8.3g s  %8.3g s  %5d  %10s  %10s  "
+	        "%4.1f %%\n", k, s->forward_sec, s->backward_sec,
+	        s->recompute_sec, slots,
+	        number_bytes(slot, (double)p->slot_bytes),
+	        number_bytes(peak, (double)bytes), idle);
+}
+
 void
 pipeline_print(const Pass *p, FILE *out)
 {
@@ -167,14 +207,12 @@ pipeline_print(const Pass *p, FILE *out)
 	        "idle");
 	for (int k = 0; k < l->nstage; k++) {
 		const struct pipeline_stage *t = &l->stage[k];
-		const struct plan_summary *s = &t->planned.plan->sum;
-		char slot[24], peak[24];
 
-		fprintf(out, "%5d  %8.3g s  %8.3g s  %8.3g s  %5d  %10s  %10s  "
-		        "%4.1f %%\n", k, s->forward_sec, s->backward_sec,
-		        s->recompute_sec, t->slots,
-		        number_bytes(slot, (double)t->slot_bytes),
-		        number_bytes(peak, (double)s->peak), 100 * idle[k]);
+		print_stage(k, t->planned.plan, t->slots - t->second.slots,
+		            stage_peak(t), 100 * idle[k], out);
+		if (t->second.graph)
+			print_stage(k, t->second.planned.plan, t->second.slots,
+			            stage_peak(t), 100 * idle[k], out);
 	}
 	fputs("cut after", out);
 	for (int k = 0; k < l->nstage - 1; k++)
@@ -205,6 +243,20 @@ put_turns(struct json_out *j, const struct pipeline_stage *t)
 }
 
 static void
+put_second_plan(struct json_out *j, const struct pipeline_stage *t)
+{
+	json_open(j, "second_plan", '{', JSON_LINES);
+	json_open(j, "slots", '[', JSON_SPACED);
+	for (int i = 0; i < t->slots; i++)
+		if (t->second.has[i])
+			json_int(j, NULL, i);
+	json_close(j);
+	json_int(j, "slot_bytes", t->second.slot_bytes);
+	plan_write_members(j, NULL, t->second.planned.plan);
+	json_close(j);
+}
+
+static void
 put_stage(struct json_out *j, const struct pipeline_stage *t, double idle)
 {
 	json_open(j, NULL, '{', JSON_LINES);
@@ -213,6 +265,8 @@ put_stage(struct json_out *j, const struct pipeline_stage *t, double idle)
 	json_real(j, "idle", 9, idle);
 	put_turns(j, t);
 	plan_write_members(j, NULL, t->planned.plan);
+	if (t->second.graph)
+		put_second_plan(j, t);
 	json_close(j);
 }
 
@@ -225,7 +279,9 @@ pipeline_write_json(const Pass *p, const struct report_source *of, FILE *out)
 	char name[32];
 
 	for (int k = 0; k < l->nstage; k++)
-		if (!l->stage[k].planned.plan->replayed)
+		if (!l->stage[k].planned.plan->replayed
+		    || (l->stage[k].second.graph
+		        && !l->stage[k].second.planned.plan->replayed))
 			return false;
 	json_open(&j, NULL, '{', JSON_LINES);
 	plan_write_source(&j, of, "model");

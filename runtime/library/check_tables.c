@@ -1,5 +1,6 @@
 /* Consistency of a library's tables. */
 #include "runtime/base/dtype.h"
+#include "runtime/library/library.h"
 #include "runtime/library/program.h"
 #include "runtime/library/tensor.h"
 #include "runtime/ranks/comm.h"
@@ -211,6 +212,13 @@ sane_blocks(const struct ckr_tensor *t)
 	       && tensor_is_dense(t);
 }
 
+static uint64_t
+largest_slot(const struct ckr_stage *s)
+{
+	return s->second && s->slot_bytes[1] > s->slot_bytes[0]
+	       ? s->slot_bytes[1] : s->slot_bytes[0];
+}
+
 /* Of the block that the tensor lies in. */
 static uint64_t
 bytes_of_block(const struct ckr_library *lib, const struct ckr_program *p,
@@ -220,7 +228,7 @@ bytes_of_block(const struct ckr_library *lib, const struct ckr_program *p,
 		: NULL;
 
 	if (t->flags & CKR_SLOT)
-		return stage ? stage->slot_bytes : 0;
+		return stage ? largest_slot(stage) : 0;
 	if (t->flags & CKR_RESIDENT)
 		return stage ? stage->resident_bytes : p->resident_bytes;
 	if (t->flags & CKR_HOST)
@@ -302,9 +310,13 @@ program_is_sane(const struct ckr_library *lib, const struct ckr_program *p)
 static bool
 stage_is_sane(const struct ckr_stage *s)
 {
-	return s->slots > 0 && s->slots <= UINT16_MAX
-	       && (!s->slot_bytes
-	           || s->arena_bytes / s->slot_bytes >= s->slots);
+	if (!s->slots || s->slots > UINT16_MAX
+	    || largest_slot(s) > UINT64_MAX / UINT16_MAX)
+		return false;
+	for (uint32_t i = 0; s->second && i < s->slots; i++)
+		if (s->second[i] > 1)
+			return false;
+	return library_slot_at(s, s->slots) <= s->arena_bytes;
 }
 
 /* Turns are of instructions of one stage. */
@@ -324,39 +336,42 @@ turn_is_sane(const struct ckr_library *lib, const struct ckr_turn *t)
 	return true;
 }
 
-/* The other side of a message, which stands once in the program; NULL: there is
- * none. */
-static const struct ckr_instr *
-other_side(const struct ckr_program *p, const struct ckr_instr *s)
+/* The same message, or its other side. */
+static bool
+same_message(const struct ckr_program *p, const struct ckr_instr *a,
+             const struct ckr_instr *b)
 {
-	const struct ckr_instr *other = NULL;
+	const struct ckr_tensor *x = &p->tensor[p->arg[a->arg0]];
+	const struct ckr_tensor *y = &p->tensor[p->arg[b->arg0]];
+	bool same = a->comm->kind == b->comm->kind;
 
+	return b->stage == (same ? a->stage : a->comm->peer)
+	       && b->comm->peer == (same ? a->comm->peer : a->stage)
+	       && x->dtype == y->dtype && tensor_nelem(x) == tensor_nelem(y);
+}
+
+/* Each side of a message stands once in a stage's first plan, and once in its
+ * second one, if there is one. */
+static bool
+message_is_sane(const struct ckr_library *lib, const struct ckr_program *p,
+                const struct ckr_instr *s, uint32_t tags)
+{
+	uint32_t n[2] = { 0, 0 };
+
+	if (s->comm->tag >= tags || s->comm->peer >= lib->nstage
+	    || s->comm->peer == s->stage)
+		return false;
 	for (uint32_t i = 0; i < p->ninstr; i++) {
 		const struct ckr_comm *m = p->instr[i].comm;
 
-		if (!m || !comm_is_message(m) || &p->instr[i] == s
-		    || m->tag != s->comm->tag)
+		if (!m || !comm_is_message(m) || m->tag != s->comm->tag)
 			continue;
-		if (other || m->kind == s->comm->kind)
-			return NULL;
-		other = &p->instr[i];
+		if (!same_message(p, s, &p->instr[i]))
+			return false;
+		n[m->kind != s->comm->kind]++;
 	}
-	return other;
-}
-
-static bool
-message_is_sane(const struct ckr_program *p, const struct ckr_instr *s,
-                uint32_t tags)
-{
-	const struct ckr_instr *other = other_side(p, s);
-	const struct ckr_tensor *x, *y;
-
-	if (!other || s->comm->tag >= tags || s->comm->peer != other->stage
-	    || other->comm->peer != s->stage || s->stage == other->stage)
-		return false;
-	x = &p->tensor[p->arg[s->arg0]];
-	y = &p->tensor[p->arg[other->arg0]];
-	return x->dtype == y->dtype && tensor_nelem(x) == tensor_nelem(y);
+	return n[0] <= 1u + (lib->stage[s->stage].second != NULL) && n[1]
+	       && n[1] <= 1u + (lib->stage[s->comm->peer].second != NULL);
 }
 
 static uint32_t
@@ -370,11 +385,12 @@ count_messages(const struct ckr_program *p)
 }
 
 static bool
-messages_arrive(const struct ckr_program *p, uint32_t tags)
+messages_arrive(const struct ckr_library *lib, const struct ckr_program *p,
+                uint32_t tags)
 {
 	for (uint32_t i = 0; i < p->ninstr; i++)
 		if (p->instr[i].comm && comm_is_message(p->instr[i].comm)
-		    && !message_is_sane(p, &p->instr[i], tags))
+		    && !message_is_sane(lib, p, &p->instr[i], tags))
 			return false;
 	return true;
 }
@@ -397,7 +413,8 @@ stages_are_sane(const struct ckr_library *lib)
 	for (uint32_t i = 0; i < lib->nturn; i++)
 		if (!turn_is_sane(lib, &lib->turn[i]))
 			return false;
-	return messages_arrive(&p[0], tags) && messages_arrive(&p[2], tags);
+	return messages_arrive(lib, &p[0], tags)
+	       && messages_arrive(lib, &p[2], tags);
 }
 
 /* ---- all ---- */

@@ -28,13 +28,14 @@ is_of_kind(const struct ckr_instr *s, enum ckr_comm_kind kind)
 	return s->comm && s->comm->kind == kind;
 }
 
+/* Tags are numbers from 0 on; two plans of a stage send the same. */
 static uint32_t
-count_tags(const struct ckr_program *p)
+count_tags(const struct ckr_program *p, uint32_t n)
 {
-	uint32_t n = 0;
-
 	for (uint32_t i = 0; i < p->ninstr; i++)
-		n += is_of_kind(&p->instr[i], CKR_SEND);
+		if (is_of_kind(&p->instr[i], CKR_SEND)
+		    && p->instr[i].comm->tag >= n)
+			n = p->instr[i].comm->tag + 1;
 	return n;
 }
 
@@ -166,8 +167,8 @@ messages_open(struct stage_messages **out, const struct message_view *view,
 		return err_no_memory(e);
 	m->view = *view;
 	m->ranks = view->team ? 1 : view->ranks;
-	m->n = count_tags(&view->lib->program[0])
-		+ count_tags(&view->lib->program[2]);
+	m->n = count_tags(&view->lib->program[2],
+	                  count_tags(&view->lib->program[0], 0));
 	m->of = calloc(m->n + 1, sizeof(*m->of));
 	if (!m->of)
 		return err_no_memory(e);

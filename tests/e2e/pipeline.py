@@ -2,7 +2,7 @@
 """Pipelines (--pp) on virtual ranks, beside one rank that takes the same micro-batches.
 
     pipeline.py CKC CKRUN [--flags "--target cuda ..."] [models] [forms] [files] [evaluation]
-    [processes] [trace] [interleaved] [some]
+    [processes] [trace] [interleaved] [second] [some]
 
 Stages are cut out of the graph that one rank runs, so losses, parameters and states are the same
 bits; every micro-batch has other samples.  models: transformers, dropout, a U-Net with skips over
@@ -11,7 +11,8 @@ ranks, replicas, ZeRO, 16 bits, budgets, optimizers, averages; with clipping, th
 summed in another order.  CKR_POISON writes NaN to what nobody reads any more.  files: a run changes
 its stages every step.  evaluation: of a data set.  processes: the files of virtual ranks, by MPI
 and as torchrun starts them.  trace: the turns that stages take.  interleaved: the same for ranks
-with several stages, their memory, and what is refused.  some: a few of these, for other targets.
+with several stages, their memory, and what is refused.  second: budgets under which the micro-batches
+of a stage take two plans, with the peak that was planned.  some: a few of these, for other targets.
 """
 
 import json
@@ -63,6 +64,16 @@ INTERLEAVED = [
     ("unet-dynamo", (2, 2), 4, []),
     ("resnet-dynamo-bn", (2, 2), 2, []),
 ]
+# ranks, stages of each, micro-batches, form
+SECOND = [
+    ("gpt2-dynamo-dyn", (3, 1), 6, []),
+    ("gpt2-dynamo-dyn", (4, 1), 7, ["--dp", 2, "--zero", 1]),
+    ("chargpt-dyn-o24", (3, 1), 5, []),
+    ("llama-dynamo", (4, 1), 9, ["--tp", 2, "--sp"]),
+    ("gpt2-dropout-ts17", (3, 1), 7, ["--dtype", "bf16"]),
+    ("llama-dynamo", (2, 2), 6, []),
+    ("resnet-dynamo-bn", (3, 1), 4, []),
+]
 PP = ["--pp", 3, "--microbatches", 4]
 
 
@@ -95,11 +106,11 @@ class Pipelines(ck.Bench):
         )
         return done, *out
 
-    def one(self, stem, stages, micros, what, *form, near=0, run=(), env=None):
-        """stages: their number, or ranks and stages of each."""
+    def one(self, stem, stages, micros, what, *form, near=0, run=(), env=None, cut=()):
+        """stages: their number, or ranks and stages of each; cut: more options of theirs."""
         flags, data = self.model(stem)
         ranks, chunks = stages if isinstance(stages, tuple) else (stages, 1)
-        cut = ["--pp", ranks, "--microbatches", micros]
+        cut = ["--pp", ranks, "--microbatches", micros, *cut]
         cut += ["--schedule", f"interleaved={chunks}"] if chunks > 1 else []
         groups = 1
         for k in GROUPS:
@@ -396,6 +407,41 @@ class Pipelines(ck.Bench):
             found[-2:] = sorted(found[-2:])
             self.check(found == want.split(), f"interleaved: trace of rank {rank}: {found}")
 
+    def second(self):
+        found = [self.second_plan(*case) for case in SECOND]
+        self.check(sum(map(bool, found)) >= 5, f"second plans: found {found}")
+
+    def second_budget(self, flags, own, what):
+        """A budget under which a stage has two plans, and the stages; None: none is known."""
+        plan = self.path("second.json")
+        plan_only = [*flags, *own, "--plan-only", "--json", plan]
+        if not self.must(self.ckc(*plan_only), what):
+            return None
+        peak = ck.plan(plan)["pipeline"]["peak_bytes"]
+        for k in range(1, 40):
+            budget = int(peak * (1 - k / 80))
+            if self.ckc(*plan_only, "--memory-budget", budget).returncode:
+                return None
+            stages = ck.plan(plan)["stages"]
+            if any("second_plan" in s for s in stages):
+                return budget, stages
+        return None
+
+    def second_plan(self, stem, shape, micros, form):
+        """Equal bits, and the peak that was planned, where a stage has two plans."""
+        flags, _ = self.model(stem)
+        own = [*form, "--pp", shape[0], "--microbatches", micros]
+        own += ["--schedule", f"interleaved={shape[1]}"] if shape[1] > 1 else []
+        what = f"second plan: {stem} {own}"
+        found = self.second_budget(flags, own, what)
+        if not found:
+            return 0
+        stages = shape if shape[1] > 1 else shape[0]
+        budget = ["--memory-budget", f"{found[0]}B"]
+        for env in None, {"CKR_POISON": "1"}:
+            self.one(stem, stages, micros, f", two plans {form}", *form, env=env, cut=budget)
+        return found[0]
+
     def some(self):
         # a GPU's products end in other sums where a stage ends
         near = 1e-6 if FLAGS else 0
@@ -406,7 +452,7 @@ class Pipelines(ck.Bench):
 
 def main():
     bench = Pipelines()
-    parts = ["models", "forms", "files", "evaluation", "processes", "trace", "interleaved"]
+    parts = ["models", "forms", "files", "evaluation", "processes", "trace", "interleaved", "second"]
     for part in bench.names or parts:
         getattr(bench, part)()
     bench.finish()

@@ -6,7 +6,8 @@
 Each write stamps the cells of its tensor with the tensor's owner and the micro-batch; each read
 must find that stamp, whatever other turns have run in between.  No write may reach beyond the
 claimed arena.  Messages and turns are counted by formulas of their own.  Without a model, some
-models of tests/models.  Exit status 0 if all is right.
+models of tests/models, also within budgets under which stages have two plans.  Exit status 0 if all
+is right.
 """
 
 import json
@@ -28,6 +29,11 @@ CASES = [
     ("unet-dynamo", "--loss loss"),
 ]
 PIPELINES = [(2, 1, 1), (2, 1, 5), (3, 1, 4), (4, 1, 9), (2, 2, 6), (3, 2, 3), (2, 3, 4)]
+BUDGETS = [
+    ("gpt2-dynamo-dyn", "--dim batch=8 --dim seq=32", (4, 1, 9)),
+    ("gpt2-dynamo-dyn", "--dim batch=8 --dim seq=32 --tp 2 --sp", (3, 1, 7)),
+    ("gpt2-dynamo-dyn", "--dim batch=4 --dim seq=16", (2, 2, 6)),
+]
 CELL = 64
 
 
@@ -86,39 +92,48 @@ def steps_of_turns(schedule):
 
 
 class Stage:
+    """The memory of a stage, and its plans by slot."""
+
     def __init__(self, stage):
-        self.tensors, self.slots = stage["tensors"], stage["slots"]
-        self.slot_bytes = stage["slot_bytes"]
-        self.arena = stage["summary"]["arena_bytes"]
-        self.cells, self.end = {}, 0
+        other = stage.get("second_plan")
+        self.plan = [stage] * stage["slots"]
+        for slot in other["slots"] if other else ():
+            self.plan[slot] = other
+        self.plans = [stage] + ([other] if other else [])
+        self.at = [sum(p["slot_bytes"] for p in self.plan[:k]) for k in range(stage["slots"] + 1)]
+        self.cells, self.ends = {}, [0] * len(self.plans)
+        self.steps = [steps_of_turns(p["schedule"]) for p in self.plans]
 
     def place(self, t, slot):
-        x = self.tensors[t]
+        plan = self.plan[slot]
+        x = plan["tensors"][t]
         if x["resident"] or x["offset"] is None:
             return None
         owner = t if x["alias_of"] is None else x["alias_of"]
-        first = self.tensors[owner]["offset"]
-        saved = self.slots > 1 and first < self.slot_bytes
-        at = x["offset"] + (slot * self.slot_bytes if saved else 0)
+        first = plan["tensors"][owner]["offset"]
+        saved = len(self.plan) > 1 and first < plan["slot_bytes"]
+        at = x["offset"] + (self.at[slot] if saved else 0)
         return owner, at, x["bytes"]
 
-    def run(self, steps, micro, slot, where):
-        for s in steps:
+    def run(self, kind, micro, slot, where):
+        plan = self.plan[slot]
+        which = next(i for i, p in enumerate(self.plans) if p is plan)
+        for s in self.steps[which][kind]:
             for t in s["reads"]:
                 p = self.place(t, slot)
                 for c in range(p[1] // CELL, -(-(p[1] + p[2]) // CELL)) if p else ():
                     if self.cells.get(c) != (p[0], micro):
                         fail(
-                            f"{where}: {s['op']} reads {self.tensors[t]['name']}, whose bytes "
+                            f"{where}: {s['op']} reads {plan['tensors'][t]['name']}, whose bytes "
                             f"hold {self.cells.get(c)}"
                         )
             for t in s["writes"]:
                 p = self.place(t, slot) if t is not None and t >= 0 else None
                 if not p:
                     continue
-                if p[1] + p[2] > self.arena:
+                if p[1] + p[2] > plan["summary"]["arena_bytes"]:
                     fail(f"{where}: {s['op']} writes beyond the arena")
-                self.end = max(self.end, p[1] + p[2])
+                self.ends[which] = max(self.ends[which], p[1] + p[2])
                 for c in range(p[1] // CELL, -(-(p[1] + p[2]) // CELL)):
                     self.cells[c] = (p[0], micro)
 
@@ -133,12 +148,37 @@ def check_1f1b(stage, number, stages, micro, where):
         fail(f"{where}: {stage['slots']} slots")
 
 
-def check_stage(stage, where):
-    s = stage["summary"]
-    resident = sum(t["bytes"] for t in stage["tensors"] if t["resident"] and t["alias_of"] is None)
+def check_plan(plan, where):
+    """Its peak; what outlives a micro-batch, by name."""
+    s = plan["summary"]
+    whole = [t for t in plan["tensors"] if t["resident"] and t["alias_of"] is None]
+    resident = sum(t["bytes"] for t in whole)
     if s["peak_bytes"] != resident + s["arena_bytes"]:
         fail(f"{where}: peak {s['peak_bytes']}, found {resident} + {s['arena_bytes']}")
-    steps, memory, busy = steps_of_turns(stage["schedule"]), Stage(stage), {}
+    if s["budget_bytes"] is not None and s["peak_bytes"] > s["budget_bytes"]:
+        fail(f"{where}: peak {s['peak_bytes']} beyond {s['budget_bytes']}")
+    return {t["name"]: t["bytes"] for t in whole}
+
+
+def seconds_of(stage, micro):
+    """Of a turn of each kind of an average micro-batch."""
+    memory, sums = Stage(stage), {"forward": 0, "backward": 0}
+    for m in range(micro):
+        plan = memory.plan[m % stage["slots"]]
+        s, turn = plan["summary"], schedule_seconds(plan["schedule"], False)
+        computed = s["forward_seconds"] + s["backward_seconds"] + s["recompute_seconds"]
+        sums["forward"] += turn * s["forward_seconds"] / computed / micro
+        sums["backward"] += turn * (1 - s["forward_seconds"] / computed) / micro
+    return sums
+
+
+def check_stage(stage, where):
+    memory, busy = Stage(stage), {}
+    kept = [check_plan(p, where) for p in memory.plans]
+    if kept.count(kept[0]) != len(kept):
+        fail(f"{where}: two plans differ in what is resident")
+    if len(memory.plans) > 1 and memory.plan[stage["turns"][-1]["slot"]] is not stage:
+        fail(f"{where}: the update does not follow a micro-batch of the first plan")
     for t in stage["turns"]:
         at = f"{where}, {t['kind']} of {t['micro_batch']}"
         if t["kind"] == "forward":
@@ -147,10 +187,12 @@ def check_stage(stage, where):
             busy[t["slot"]] = t["micro_batch"]
         elif t["kind"] == "backward" and busy.pop(t["slot"], None) != t["micro_batch"]:
             fail(f"{at}: slot {t['slot']} has another micro-batch")
-        memory.run(steps[t["kind"]], t["micro_batch"], t["slot"], at)
-    end = max(memory.end, stage["slots"] * stage["slot_bytes"] if stage["slots"] > 1 else 0)
-    if end != s["arena_bytes"]:
-        fail(f"{where}: the arena has {s['arena_bytes']} bytes, and {end} are used")
+        memory.run(t["kind"], t["micro_batch"], t["slot"], at)
+    for plan, end in zip(memory.plans, memory.ends):
+        end = max(end, memory.at[-1] if stage["slots"] > 1 else 0)
+        arena = plan["summary"]["arena_bytes"]
+        if end != arena:
+            fail(f"{where}: the arena has {arena} bytes, and {end} are used")
 
 
 def last_end(stages, ranks, seconds):
@@ -181,10 +223,8 @@ def last_end(stages, ranks, seconds):
 def check_interleaved_seconds(plan, ranks, where):
     seconds, update = [], [0] * ranks
     for k, stage in enumerate(plan["stages"]):
-        s, turn = stage["summary"], schedule_seconds(stage["schedule"], False)
-        computed = s["forward_seconds"] + s["backward_seconds"] + s["recompute_seconds"]
-        forward = turn * s["forward_seconds"] / computed
-        seconds.append({"forward": forward, "backward": turn - forward})
+        seconds.append(seconds_of(stage, plan["pipeline"]["micro_batches"]))
+        turn = schedule_seconds(stage["schedule"], False)
         update[k % ranks] += schedule_seconds(stage["schedule"], True) - turn
     end = last_end(plan["stages"], ranks, seconds)
     near(plan["pipeline"]["step_seconds"], end + max(update), f"{where}: seconds of a step")
@@ -200,7 +240,7 @@ def near(found, want, what):
 
 
 def check_peak(plan, ranks, where):
-    peaks = [stage["summary"]["peak_bytes"] for stage in plan["stages"]]
+    peaks = [max(p["summary"]["peak_bytes"] for p in Stage(s).plans) for s in plan["stages"]]
     most = max(sum(peaks[r::ranks]) for r in range(ranks))
     if plan["pipeline"]["peak_bytes"] != most:
         fail(f"{where}: peak {plan['pipeline']['peak_bytes']}, expected {most}")
@@ -209,8 +249,9 @@ def check_peak(plan, ranks, where):
 def check_seconds(plan, where):
     turns, update = [], 0
     for stage in plan["stages"]:
-        turns.append(schedule_seconds(stage["schedule"], False))
-        update = max(update, schedule_seconds(stage["schedule"], True) - turns[-1])
+        turns.append(sum(seconds_of(stage, plan["pipeline"]["micro_batches"]).values()))
+        turn = schedule_seconds(stage["schedule"], False)
+        update = max(update, schedule_seconds(stage["schedule"], True) - turn)
     want = sum(turns) + (plan["pipeline"]["micro_batches"] - 1) * max(turns) + update
     near(plan["pipeline"]["step_seconds"], want, f"{where}: seconds of a step")
 
@@ -246,7 +287,23 @@ def check(ckc, model, flags, ranks, chunks, micro, path):
     else:
         check_ranks(plan["stages"], ranks, micro, where)
         check_interleaved_seconds(plan, ranks, where)
-    print("ok  ", where, plan["pipeline"]["peak_bytes"])
+    two = sum("second_plan" in stage for stage in plan["stages"])
+    print("ok  ", where, plan["pipeline"]["peak_bytes"], f"{two} with two plans" if two else "")
+    return plan["pipeline"]["peak_bytes"], two
+
+
+def check_budgets(ckc, path):
+    """Budgets below what is taken without one, until a stage has two plans a few times."""
+    found = 0
+    for name, flags, (ranks, chunks, micro) in BUDGETS:
+        model = os.path.join(MODELS, name + ".onnx")
+        peak, _ = check(ckc, model, flags.split(), ranks, chunks, micro, path)
+        for k in range(1, 9):
+            budget = f"--memory-budget={int(peak * (1 - k / 40))}B"
+            _, two = check(ckc, model, [*flags.split(), budget], ranks, chunks, micro, path)
+            found += two
+    if found < 8:
+        fail(f"only {found} stages have two plans")
 
 
 def main():
@@ -259,6 +316,8 @@ def main():
             for ranks, chunks, micro in PIPELINES:
                 path = os.path.join(work, "plan.json")
                 check(ckc, model, flags, ranks, chunks, micro, path)
+        if not rest:
+            check_budgets(ckc, os.path.join(work, "plan.json"))
 
 
 main()
