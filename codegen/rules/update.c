@@ -2,18 +2,25 @@
 #include "codegen/rules/target_emitter.h"
 #include "ir/placement.h"
 
-/* Streams of random words, one per parameter, that dropout does not use.
- * updated: the parameter, or a copy of it, or of a replica's shard of it. */
-static int64_t
-rounding_stream(const struct emit *e, ValId updated)
+/* updated: the parameter, or a copy of it, or of a replica's shard of it. */
+static ValId
+updated_param(const struct emit *e, ValId updated)
 {
 	const Node *def = &e->g->node[e->g->val[updated].def];
 	ValId param = op_info[def->op].flags & F_COMM ? def->in[0]
 		: val_param_of(e->g, updated);
+
+	return param ? param : updated;
+}
+
+/* Streams of random words, one per parameter, that dropout does not use. */
+static int64_t
+rounding_stream(const struct emit *e, ValId updated)
+{
+	ValId param = updated_param(e, updated);
 	const Graph *g = e->whole ? e->whole : e->g;
 	int64_t n = 0x80000000;
 
-	param = param ? param : updated;
 	if (e->whole)
 		param = val_find(g, e->g->val[param].name);
 	for (ValId i = 1; i < param; i++)

@@ -371,8 +371,10 @@ add_update(struct optim *o, const struct update *u, ValId norm)
 		in[nin++] = u->factor[k];
 	if (norm)
 		in[nin++] = norm;
-	if (copy)
-		in[nin++] = o->copy[u->param];
+	if (copy) {
+		nin = op_info[r->op].max;       /* in backward without a norm */
+		in[nin - 1] = o->copy[u->param];
+	}
 	if (!in[0])
 		return false;
 	n = new_update(g, r->op, nin, in, copy, u->after);

@@ -36,18 +36,17 @@ struct offload {
 
 /* ---- what is offloaded ---- */
 
-/* How many states an element-wise update has: operands 2 and those after it. */
-static int
-states_of(const Node *n)
-{
-	return op_info[n->op].flags & F_UPDATE && op_info[n->op].flags & F_COPY
-		? op_norm(n->op) - 2 : 0;
-}
-
 static bool
 is_element_wise(const Node *n)
 {
 	return op_info[n->op].flags & F_UPDATE && op_info[n->op].flags & F_COPY;
+}
+
+/* How many states the update has: operands 2 and those after it. */
+static int
+states_of(const Node *n)
+{
+	return is_element_wise(n) ? op_norm(n->op) - 2 : 0;
 }
 
 /* The operand that holds the parameter's copy in 16 bits; 0: there is none. */
@@ -152,13 +151,16 @@ mark_kept(struct offload *o)
 	return d->nhost_state > 0;
 }
 
-/* Whether it is a cast alone, perhaps as a loop. */
+/* Whether it rounds to 16 bits and does no more, perhaps as a loop. */
 static bool
-is_cast(const Node *n)
+rounds_to_half(const Graph *g, const Node *n)
 {
-	return n->op == OP_CAST
-	       || (n->body && n->nin == 1 && n->nout == 1 && n->body->nop == 1
-	           && n->body->op[0].op == OP_CAST);
+	Op op = n->body ? n->body->op[0].op : n->op;
+
+	return (!n->body || n->body->nop == 1) && op_info[op].flags & F_EW
+	       && n->nin == 1 && n->nout == 1
+	       && g->val[n->in[0]].dt == DT_F32
+	       && dtype_is_half(g->val[n->out[0]].dt);
 }
 
 /* Whether nodes cast the parameter to 16 bits, and none but the update reads
@@ -172,8 +174,7 @@ is_just_cast(const Graph *g, ValId v)
 		for (int k = is_element_wise(n); k < n->nin; k++) {
 			if (n->in[k] != v)
 				continue;
-			if (!is_cast(n)
-			    || !dtype_is_half(g->val[n->out[0]].dt))
+			if (!rounds_to_half(g, n))
 				return false;
 			cast = true;
 		}
@@ -290,7 +291,7 @@ wrap_update(struct offload *o, NodeId id)
 
 /* Whether operand k of an update has a part for each part of the parameter. */
 static bool
-has_parts(const Node *n, int k)
+passes_in_parts(const Node *n, int k)
 {
 	return k < 2 + states_of(n) || (k > 0 && k == copy_of(n));
 }
@@ -357,7 +358,7 @@ update_parts(struct offload *o, NodeId id, int64_t rows)
 			int64_t left = extent - i * rows;
 			ValId v = g->node[id].in[k];
 
-			if (v && has_parts(&g->node[id], k)) {
+			if (v && passes_in_parts(&g->node[id], k)) {
 				v = cut_rows(o, v, i * rows,
 				             left < rows ? left : rows, id);
 				if (!v)
@@ -485,7 +486,7 @@ copy_for_cast(struct offload *o, const Node *n, ValId in_training)
 	Graph *g = o->g;
 	ValId y = n->out[0], v;
 
-	if (!is_cast(n) || g->val[y].output || of == t->val
+	if (!rounds_to_half(g, n) || g->val[y].output || of == t->val
 	    || g->val[y].dt != of->dt)
 		return 0;
 	v = val_find(g, of->name);
@@ -516,7 +517,7 @@ fetch_training(struct offload *o, NodeId id, const ValId *same, ValId nval)
 
 /* Training has parameters in host memory. */
 static bool
-follow_training(struct offload *o)
+follow_training_memory(struct offload *o)
 {
 	Graph *g = o->g;
 	ValId nval = g->nval;
@@ -552,5 +553,5 @@ pass_offload(Pass *p, Graph *g)
 {
 	struct offload o = { .p = p, .g = g };
 
-	return p->training ? follow_training(&o) : offload_updates(&o);
+	return p->training ? follow_training_memory(&o) : offload_updates(&o);
 }
