@@ -79,11 +79,12 @@ tables_shared(Arena *a, const Graph *g, const Plan *plan,
 	return s;
 }
 
-/* What v of another graph is in g; 0: nothing.  Stages are cut anew. */
+/* What v of another graph is in g; 0: nothing.  Stages are cut anew, and states
+ * are added later. */
 static ValId
 same_value(const Graph *g, const Graph *of, ValId v)
 {
-	if (g->stages)
+	if (g->stages || of->val[v].kind == V_STATE)
 		return val_counterpart(g, of, v);
 	return element_same(of, g, v) ? v : 0;
 }

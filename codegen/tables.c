@@ -93,6 +93,18 @@ is_in_slot(const struct emitted_program *p, int64_t i)
 		&& (int64_t)p->offset[i] < p->plan->slot_bytes;
 }
 
+/* The parameter that v is a view of, or that it was fetched from; 0: none. */
+static ValId
+param_behind(const Graph *g, const Val *v)
+{
+	const Node *def = &g->node[v->def];
+	ValId from = v->def && op_info[def->op].flags & F_FETCH ? def->in[0]
+		: v->base;
+
+	from = val_owner(g, from);
+	return g->val[from].kind == V_PARAM ? from : 0;
+}
+
 static void
 emit_tensor(struct out *o, const struct emitted_program *p, int64_t i,
             const struct emitted_program *other,
@@ -109,8 +121,7 @@ emit_tensor(struct out *o, const struct emitted_program *p, int64_t i,
 	unsigned input = id && v->kind == V_INPUT ? inputs[id] : 0;
 	bool owned = (v->kind == V_STATE || v->kind == V_TEMP) && v->param
 	             && !is_other(v) && !p->second;
-	ValId param = owned ? v->param
-	            : p->g->val[v->base].kind == V_PARAM ? v->base : 0;
+	ValId param = owned ? v->param : param_behind(p->g, v);
 
 	out_put(o, "\t{ ");
 	out_literal(o, name);

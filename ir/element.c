@@ -139,8 +139,8 @@ element_set_float(DType dt, void *array, int64_t i, double x)
 bool
 element_equal(const Val *a, const Val *b)
 {
-	if (a->kind != b->kind || a->kind == V_TEMP || a->kind == V_STATE
-	    || a->dt != b->dt || strcmp(a->name, b->name) != 0
+	if (a->kind != b->kind || a->kind == V_TEMP || a->dt != b->dt
+	    || strcmp(a->name, b->name) != 0
 	    || !shape_eq(&a->shape, &b->shape))
 		return false;
 	return a->kind != V_CONST

@@ -17,7 +17,7 @@ void element_get_ints(DType, const void *array, int64_t at, int n, int64_t *);
 void element_get_floats(DType, const void *array, int64_t at, int n, double *);
 
 /* Whether values of two graphs are one thing, by name: what is given from
- * outside, or constants with the same contents. */
+ * outside, states, or constants with the same contents. */
 bool element_equal(const Val *, const Val *);
 /* The same of value v in two graphs that began as one. */
 bool element_same(const Graph *, const Graph *, ValId v);

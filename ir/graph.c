@@ -286,8 +286,8 @@ val_owner(const Graph *g, ValId v)
 	return g->val[v].base ? g->val[v].base : v;
 }
 
-/* Whether it does nothing but move elements of operand 0, round them, or put
- * replicas' pieces together. */
+/* Whether it does nothing but move elements of operand 0, round them, put
+ * replicas' pieces together, or fetch them from host memory. */
 static bool
 moves_one(const Graph *g, const Node *n)
 {
@@ -299,7 +299,7 @@ moves_one(const Graph *g, const Node *n)
 	}
 	if (op_info[n->op].flags & F_COMM)
 		return g->val[n->in[0]].shard;
-	return op_info[n->op].flags & F_VIEW || n->op == OP_CAST
+	return op_info[n->op].flags & (F_VIEW | F_FETCH) || n->op == OP_CAST
 		|| n->op == OP_DEQUANTIZE || n->op == OP_GATHER_ND;
 }
 

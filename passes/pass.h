@@ -27,7 +27,8 @@ struct cost {
 struct variant {
 	bool low_memory;                /* updates in backward, and no copies of
 	                                 * parameters that stay in memory */
-	bool offload_states;            /* optimizer states in host memory */
+	bool offload_states;            /* optimizer states and master weights
+	                                 * in host memory */
 	bool allow_refusal;             /* too small a budget is no error yet */
 };
 
@@ -66,6 +67,13 @@ static inline bool
 is_first_variant(const Pass *p)
 {
 	return !p->variant.low_memory && !p->variant.offload_states;
+}
+
+/* Whether what updates alone use lies in host memory between them. */
+static inline bool
+pass_offloads_states(const Pass *p)
+{
+	return p->opt->offload == OFFLOAD_STATE || p->variant.offload_states;
 }
 
 typedef bool PassFn(Pass *, Graph *);

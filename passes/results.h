@@ -96,8 +96,8 @@ struct planned {
 	                                 * about: overlap.h */
 	const struct overlap_choice *transfers; /* which do so; NULL: not
 	                                 * known */
-	uint32_t nstate, nhost_state;   /* optimizer states that may be
-	                                 * offloaded, that are */
+	uint32_t nstate, nhost_state;   /* optimizer states and master weights
+	                                 * that may be offloaded, that are */
 	struct one_percent *one_percent; /* NULL: not wanted */
 	int nalternative; /* presets beside auto, for --dump=plan */
 	struct alternative *alternative;

@@ -2,13 +2,22 @@
 #include "codegen/rules/target_emitter.h"
 #include "ir/placement.h"
 
-/* Streams of random words, one per parameter, that dropout does not use.
- * updated: the parameter, or a copy of a replica's shard of it. */
+/* updated: the parameter, or a copy of it, or of a replica's shard of it. */
+static ValId
+updated_param(const struct emit *e, ValId updated)
+{
+	const Node *def = &e->g->node[e->g->val[updated].def];
+	ValId param = op_info[def->op].flags & F_COMM ? def->in[0]
+		: val_param_of(e->g, updated);
+
+	return param ? param : updated;
+}
+
+/* Streams of random words, one per parameter, that dropout does not use. */
 static int64_t
 rounding_stream(const struct emit *e, ValId updated)
 {
-	const Node *def = &e->g->node[e->g->val[updated].def];
-	ValId param = op_info[def->op].flags & F_COMM ? def->in[0] : updated;
+	ValId param = updated_param(e, updated);
 	const Graph *g = e->whole ? e->whole : e->g;
 	int64_t n = 0x80000000;
 

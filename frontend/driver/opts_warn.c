@@ -48,11 +48,16 @@ no_code(const struct cli *c)
 	return c->plan_only || c->passes || c->stop_after;
 }
 
-/* Element-wise optimizers with states; Adafactor's are small. */
+/* Element-wise optimizers with states, or with float32 parameters of which 16
+ * bits alone are read; Adafactor's states are small. */
 static bool
-has_offloadable_state(enum optimizer o)
+has_offloadable_state(const struct options *o)
 {
-	return o != OPT_NONE && o != OPT_SGD && o != OPT_ADAFACTOR;
+	bool masters = dtype_is_half(o->dtype) && o->masters
+		&& o->resident_copies != TRI_OFF;
+
+	return o->optimizer != OPT_NONE && o->optimizer != OPT_ADAFACTOR
+		&& (o->optimizer != OPT_SGD || masters);
 }
 
 static unsigned
@@ -79,9 +84,10 @@ find_reasons(const struct cli *c)
 		| (o->offload == OFFLOAD_OFF ? NO_OFFLOAD : 0)
 		| (o->offload == OFFLOAD_AUTO ? 0 : NO_VALUES)
 		| (o->offload != OFFLOAD_STATE
-		   || has_offloadable_state(o->optimizer) ? 0 : NO_STATE)
+		   || has_offloadable_state(o) ? 0 : NO_STATE)
 		| (c->automatic ? 0 : NO_AUTO)
-		| (o->zero > 0 ? ZERO : o->zero ? 0 : NO_ZERO)
+		| (o->zero > 0 && o->offload == OFFLOAD_OFF ? ZERO : 0)
+		| (o->zero ? 0 : NO_ZERO)
 		| (o->expert_capacity > 0 ? 0 : NO_CAPACITY)
 		| (text ? NO_IMPORT : 0)
 		| (text && !o->nlora ? NO_IMPORT_NOR_LORA : 0);

@@ -112,6 +112,14 @@ wants_host(const Node *n, int i)
 	return i == 0 && op_info[n->op].flags & (F_FETCH | F_WRITES);
 }
 
+/* What updates alone use, or what has been sent there. */
+static bool
+may_be_host(const Val *v)
+{
+	return v->kind == V_TEMP || v->kind == V_STATE
+		|| (v->kind == V_PARAM && !v->frozen);
+}
+
 static void
 check_host_operand(struct verify *c, const Node *n, ValId id, bool wanted)
 {
@@ -128,8 +136,7 @@ verify_host(struct verify *c)
 	const Graph *g = c->g;
 
 	FOR_VALS (v, g)
-		if (v->host && (v->resident || v->output
-		                || (v->kind != V_TEMP && v->kind != V_STATE)))
+		if (v->host && (v->resident || v->output || !may_be_host(v)))
 			bad(c, NULL, v, "cannot be in host memory");
 	FOR_NODES (n, g) {
 		bool moves = op_info[n->op].flags & F_HOST;

@@ -12,6 +12,15 @@
 
 enum { WHY = 300 };
 
+/* Whether training has the value. */
+static bool
+is_in_training(const Graph *g, const Graph *forward, ValId v)
+{
+	return g->stages || forward->val[v].kind == V_STATE
+		? val_counterpart(g, forward, v) != 0
+		: element_same(g, forward, v);
+}
+
 /* Bytes of the arena that the plan takes, with what training has not got; -1
  * if it needs what cannot lie there. */
 static int64_t
@@ -24,8 +33,7 @@ room(const Graph *g, const Graph *forward, const Plan *plan)
 		const Val *v = &forward->val[t->val];
 
 		if (!t->val || !t->resident || t->alias_of >= 0
-		    || (g->stages ? val_counterpart(g, forward, t->val) != 0
-		        : element_same(g, forward, t->val)))
+		    || is_in_training(g, forward, t->val))
 			continue;
 		if (v->kind != V_CONST)
 			return -1;

@@ -10,6 +10,8 @@ enum { USES_MAX = 8 };
 struct classifier_end {
 	struct edit *e;
 	const struct target *target;
+	bool copies;                    /* the user asked for copies of weights
+	                                 * in 16 bits */
 	NodeId product, sce, grad;      /* forward product, loss, gradient of
 	                                 * the loss */
 	NodeId stats, gather;           /* statistics of a rank's classes and

@@ -254,14 +254,16 @@ match_gradients(struct classifier_end *c)
 /* The weight before it was rounded for the product, which the classifier reads
  * as it is; 0: it was not.  A machine that wants copies of weights in 16 bits
  * reads them so in any case: a budget that has no room for copies may not
- * change a bit. */
+ * change a bit, and neither may copies that nobody asked for. */
 static ValId
 full_weight(const struct classifier_end *c)
 {
 	const Graph *g = c->e->g;
 	ValId w = g->node[c->product].in[1];
 	const Node *cast = &g->node[g->val[w].def];
-	ValId full = cast->op == OP_CAST ? cast->in[0] : 0;
+	bool copy = !c->copies && g->val[w].kind == V_STATE;
+	ValId full = copy ? g->val[w].param
+		: cast->op == OP_CAST ? cast->in[0] : 0;
 
 	return full && g->val[full].dt == DT_F32
 	       && !(c->target->fuses & FUSE_COPIES) ? full : 0;
@@ -322,7 +324,8 @@ bool
 fuse_classifier(Pass *p, Graph *g)
 {
 	struct edit e = edit_new(p, g);
-	struct classifier_end c = { .e = &e, .target = p->target };
+	struct classifier_end c = { .e = &e, .target = p->target,
+		.copies = p->opt->resident_copies == TRI_ON };
 
 	if (!g->loss || !match_loss(&c) || !match_forward(&c)
 	    || !match_loss_grad(&c) || !match_gradients(&c))

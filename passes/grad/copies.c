@@ -43,6 +43,7 @@ new_copy(Graph *g, ValId param, const Val *cast)
 	g->val[v].param = param;
 	g->val[v].state = "copy";
 	g->val[v].placement = cast->placement;
+	g->val[v].shard = cast->shard;
 	return v;
 }
 
@@ -76,8 +77,9 @@ copies_make(Graph *g, Arena *scratch, const struct update *u, uint32_t n)
 	uint8_t *by = readers_by_kind(g, scratch);
 	ValId *now;
 
+	/* a piece is updated in place of a whole that stays */
 	for (uint32_t i = 0; i < n; i++)
-		trained[u[i].param] = true;
+		trained[u[i].param] = !u[i].cut || g->val[u[i].param].shard;
 	now = new_copies(g, scratch, by, trained, copy);
 	FOR_NODES (node, g)
 		for (int k = 0; k < node->nin; k++)

@@ -371,8 +371,10 @@ add_update(struct optim *o, const struct update *u, ValId norm)
 		in[nin++] = u->factor[k];
 	if (norm)
 		in[nin++] = norm;
-	if (copy)
-		in[nin++] = o->copy[u->param];
+	if (copy) {
+		nin = op_info[r->op].max;       /* in backward without a norm */
+		in[nin - 1] = o->copy[u->param];
+	}
 	if (!in[0])
 		return false;
 	n = new_update(g, r->op, nin, in, copy, u->after);
@@ -520,11 +522,13 @@ append_updates(struct optim *o)
 	bool update = o->p->opt->optimizer != OPT_NONE
 		&& (o->n > 0 || g->stages);     /* stages share a norm */
 
-	if (update && optim_copies(o->p, g, o->p->variant.low_memory))
-		o->copy = copies_make(g, o->p->scratch, o->u, o->n);
 	o->end = g->nnode;
 	optimizer_shards_of_rows(g, o->u, o->n);
-	if (!cut_states(o) || !grad_reduce_check(g, o->p->diag, o->u, o->n)
+	if (!cut_states(o))
+		return false;
+	if (update && optim_copies(o->p, g, o->p->variant.low_memory))
+		o->copy = copies_make(g, o->p->scratch, o->u, o->n);
+	if (!grad_reduce_check(g, o->p->diag, o->u, o->n)
 	    || !complete_gradients(o))
 		return false;
 	if (update && !o->in_backward) {
@@ -573,15 +577,43 @@ optim_may_update_in_backward(const Pass *p, const Graph *g)
 		&& !graph_has_op(g, OP_LOSS_SCALE);
 }
 
+/* Bytes of all states and float32 parameters that replicas share. */
+static double
+offloaded_bytes(const Pass *p, const Graph *g)
+{
+	const struct rule *r = &rules[p->opt->optimizer];
+	double sum = 0;
+
+	FOR_VALS (v, g)
+		if (v->kind == V_PARAM && !v->frozen)
+			sum += (double)(val_data_bytes(v) + p->target->align)
+				* (1 + !!r->state[0] + !!r->state[1]);
+	return p->opt->zero > 0
+		? sum / (double)graph_group_size(g, graph_shard_group(g, false))
+		: sum;
+}
+
+/* Whether parameters are to leave the device, where nothing but updates reads
+ * them then.  Copies are no gain unless all of them can. */
+static bool
+offloads_masters(const Pass *p, const Graph *g)
+{
+	return pass_offloads_states(p)
+		&& (!p->opt->host_memory || (double)p->opt->host_memory
+		                            >= offloaded_bytes(p, g));
+}
+
 bool
 optim_copies(const Pass *p, const Graph *g, bool low_memory)
 {
 	const struct options *o = p->opt;
 
-	if (o->resident_copies == TRI_OFF || o->forward_only || o->zero > 0
-	    || o->ep > 1
-	    || !(op_info[rules[o->optimizer].op].flags & F_COPY)
-	    || o->update_in_backward == TRI_ON
+	if (o->resident_copies == TRI_OFF || o->forward_only || o->ep > 1
+	    || !(op_info[rules[o->optimizer].op].flags & F_COPY))
+		return false;
+	if (offloads_masters(p, g))
+		return copies_fit(g);
+	if (o->zero > 0 || o->update_in_backward == TRI_ON
 	    || (low_memory && optim_may_update_in_backward(p, g))
 	    || (o->resident_copies == TRI_AUTO
 	        && (low_memory || !(p->target->fuses & FUSE_COPIES))))

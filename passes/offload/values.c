@@ -338,7 +338,7 @@ offload_host_room(const struct options *o, const Graph *g)
 	int64_t room = o->host_memory > 0 ? o->host_memory : INT64_MAX;
 
 	FOR_VALS (v, g)
-		if (v->host && v->kind == V_STATE)
+		if (v->host && v->kind != V_TEMP)
 			room -= v->nbytes;
 	return room;
 }

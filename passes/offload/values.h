@@ -13,7 +13,8 @@ struct offload_request {
 	                                 * even if all fits */
 };
 
-/* Bytes of host memory that states leave to values of this graph. */
+/* Bytes of host memory that states and master weights leave to values of this
+ * graph. */
 int64_t offload_host_room(const struct options *, const Graph *);
 /* Offload values of a planned graph, before results are laid over operands,
  * until no node needs more than that.  A value is offloaded behind the last

@@ -14,7 +14,6 @@ PassFn pass_overlap;
 
 /* Between ranks, or to and from host memory. */
 bool overlap_has_transfers(const Graph *);
-bool overlap_has_rank_transfers(const Graph *);
 /* The same in less time, for a caller who places the graph then: transfers to
  * and from host memory have so many bytes of the arena. */
 double overlap_unplaced_seconds(const Pass *, Graph *, int64_t room);

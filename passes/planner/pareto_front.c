@@ -11,8 +11,9 @@
  *         auto, plans that offload values are looked for at every
  *         OFFLOAD_EVERY-th budget, and below them down to where there are
  *         none; variants whose optimizer states are in host memory add points
- *         there.  Seconds of curves count transfers between ranks in full, so
- *         these are without offload.
+ *         there.  Seconds of curves count transfers between ranks in full, and
+ *         those to and from host memory as far as the step is longer by them
+ *         than that: a plan takes as long, or less.
  * cost    GRID choices and bounds of each variant
  */
 #include "passes/planner/pareto_front.h"
@@ -85,13 +86,6 @@ base_of(const struct pareto_front *f, const struct remat *r)
 		? f->base_sec : r->base_sec;
 }
 
-/* Plans may use host memory. */
-static bool
-is_offloaded(const Pass *p, const struct plan_source *s)
-{
-	return offload_takes_values(p) && !overlap_has_rank_transfers(s->g);
-}
-
 /* The point of a plan that offloads no values. */
 static struct pareto_point
 point_of_plan(const Pass *p, const struct plan_source *s,
@@ -109,6 +103,20 @@ point_of_plan(const Pass *p, const struct plan_source *s,
 	return q;
 }
 
+/* The point of a plan that offloads values. */
+static struct pareto_point
+point_of_offload(const Pass *p, const struct plan_source *s,
+                 const struct offload_plan *o)
+{
+	struct pareto_point q = {
+		.base_sec = base_of(p->planned.pareto_front, s->w->r),
+		.peak = s->w->r->resident + o->placed,
+		.recompute_sec = o->plan.sec, .sent = o->sent };
+
+	q.step_sec = fmax(q.base_sec + o->plan.sec, o->sec);
+	return q;
+}
+
 /* The point of the plan with the fastest step, with offloaded values or without
  * them; false: none is known. */
 static bool
@@ -118,19 +126,18 @@ find_point(Pass *p, const struct plan_source *s, bool offload,
 	const struct known_plan *taken = selector_best(s->c,
 		p->planned.budget - s->w->r->resident);
 	struct offload_plan o;
+	struct pareto_point with;
 
-	if (offload && offload_best(p, s, taken, &o)) {
-		*f = o.plan;
-		*q = (struct pareto_point){
-			.base_sec = base_of(p->planned.pareto_front, s->w->r),
-			.peak = s->w->r->resident + o.placed,
-			.recompute_sec = o.plan.sec, .step_sec = o.sec,
-			.sent = o.sent };
-	} else if (taken) {
+	if (taken) {
 		*f = *taken;
 		*q = point_of_plan(p, s, f);
-	} else {
-		return false;
+	}
+	if (!offload || !offload_best(p, s, taken, &o))
+		return taken != NULL;
+	with = point_of_offload(p, s, &o);
+	if (!taken || with.step_sec < q->step_sec) {
+		*f = o.plan;
+		*q = with;
 	}
 	return true;
 }
@@ -147,7 +154,7 @@ add_plan(Pass *p, const struct plan_source *s, bool updates_in_backward,
 	struct pareto_point q;
 
 	p->planned.budget = s->w->r->resident + arena;
-	if (find_point(p, s, offload && is_offloaded(p, s), &f, &q)) {
+	if (find_point(p, s, offload && offload_takes_values(p), &f, &q)) {
 		q.budget = p->planned.budget;
 		q.updates_in_backward = updates_in_backward;
 		if (!is_dominated_point(p->planned.pareto_front, &q)) {
@@ -286,14 +293,8 @@ pareto_front_add(Pass *p, struct plan_source *s)
 	struct pareto_front *f;
 	size_t narena;
 
-	if (p->variant.offload_states && !is_offloaded(p, s))
-		return;
-	if (!p->planned.pareto_front) {
+	if (!p->planned.pareto_front)
 		p->planned.pareto_front = pareto_front_new(p, r);
-		if (offload_takes_values(p) && !is_offloaded(p, s))
-			diag_note(p->diag, "--curve: as ranks exchange values, "
-			          "its plans offload nothing");
-	}
 	f = p->planned.pareto_front;
 	narena = list_budgets(f, r, least, top, arena);
 	for (int i = 0; i < n; i++) {
@@ -312,7 +313,7 @@ pareto_front_add(Pass *p, struct plan_source *s)
 			add_plan(p, s, p->planned.updates_in_backward, arena[i],
 			         offload);
 	}
-	if (is_offloaded(p, s))
+	if (offload_takes_values(p))
 		add_plans_below(p, s, least);
 	query_first_variant(p, n);
 	if (s->own) {

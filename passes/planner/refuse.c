@@ -69,7 +69,7 @@ bytes_of_kind(const Graph *g, ValKind kind)
 	int64_t sum = 0;
 
 	FOR_VALS (v, g)
-		if (v->kind == kind && !v->base
+		if (v->kind == kind && !v->base && !v->host
 		    && (kind != V_STATE || is_of_optimizer(v)))
 			sum += v->nbytes;
 	return sum;
@@ -112,19 +112,6 @@ half_of_states(const Graph *g)
 		    && shape_eq(&v->shape, &g->val[v->param].shape)
 		    && g->val[v->param].shape.rank > 0)
 			sum += v->nbytes - (v->nbytes / 2 + 63) / 64 * 64;
-	return sum;
-}
-
-/* What --offload keeps in host memory. */
-static int64_t
-bytes_to_offload(const Graph *g)
-{
-	int64_t sum = 0;
-
-	FOR_NODES (n, g)
-		for (int k = 0; k < offload_states_of(n); k++)
-			if (offload_takes_state(g, n->in[2 + k]))
-				sum += g->val[n->in[2 + k]].nbytes;
 	return sum;
 }
 
@@ -313,7 +300,8 @@ suggest_help(const Pass *p, const Graph *g, struct tight t)
 	                 "--update-in-backward on");
 	suggest_batch(p, g, t);
 	print_suggestion(p, "about ", o->offload == OFFLOAD_OFF
-	                 && g->stages <= 1 ? bytes_to_offload(g) : 0,
+	                 && g->stages <= 1
+	                 ? offload_would_free(g, p->scratch) : 0,
 	                 "optimizer state, and activations where that is "
 	                 "faster, in host memory", "--offload auto");
 	print_suggestion(p, "", o->optimizer == OPT_ADAFACTOR ? 0

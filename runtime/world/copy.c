@@ -106,20 +106,60 @@ world_push(struct world *w, const struct ckr_tensor *t, void *tensor,
  * Products read them and updates write them.  Files hold float32 alone.
  */
 
-/* On rank r, by way of `dense`, which has room for both. */
+enum { PIECE = 1 << 18 };               /* elements */
+
+/* n elements of p at x become those of t at y, by way of `dense`, which has
+ * room for both. */
 static ckr_status
-make_copy(struct world *w, const struct ckr_tensor *t, uint32_t r, float *dense)
+make_part(struct world *w, const struct ckr_tensor *p, const void *x,
+          const struct ckr_tensor *t, void *y, float *dense)
 {
-	const struct ckr_tensor *p = &w->lib->program[0].tensor[t->param];
 	uint64_t n = tensor_nelem(p);
 	uint16_t *half = (uint16_t *)(dense + n);
 
-	CKR_TRY(world_pull(w, p, world_plan_at(w, r, p), dense));
+	CKR_TRY(world_pull(w, p, x, dense));
 	for (uint64_t i = 0; i < n; i++)
 		half[i] = t->dtype == CKR_BF16 ? float_to_bf16(dense[i])
 		                               : float_to_half(dense[i]);
-	CKR_TRY(world_push(w, t, world_plan_at(w, r, t), half));
+	CKR_TRY(world_push(w, t, y, half));
 	w->device->call->sync(w->device);
+	return CKR_OK;
+}
+
+static const struct ckr_tensor *
+param_of_copy(const struct world *w, const struct ckr_tensor *t)
+{
+	return &w->lib->program[0].tensor[t->param];
+}
+
+/* Elements at a time: of tensors with gaps all. */
+static uint64_t
+piece_of_copy(const struct world *w, const struct ckr_tensor *t)
+{
+	uint64_t n = tensor_nelem(t);
+
+	return n > PIECE && tensor_is_dense(t)
+	       && tensor_is_dense(param_of_copy(w, t)) ? PIECE : n;
+}
+
+/* On rank r. */
+static ckr_status
+make_copy(struct world *w, const struct ckr_tensor *t, uint32_t r, float *dense)
+{
+	const struct ckr_tensor *p = param_of_copy(w, t);
+	char *x = world_plan_at(w, r, p), *y = world_plan_at(w, r, t);
+	uint64_t all = tensor_nelem(t), most = piece_of_copy(w, t);
+
+	if (most == all)
+		return make_part(w, p, x, t, y, dense);
+	for (uint64_t at = 0; at < all; at += most) {
+		uint64_t n = all - at < most ? all - at : most;
+		struct ckr_tensor from = tensor_part(p, at, n);
+		struct ckr_tensor to = tensor_part(t, at, n);
+
+		CKR_TRY(make_part(w, &from, x + at * tensor_elem_bytes(p), &to,
+		                  y + at * tensor_elem_bytes(t), dense));
+	}
 	return CKR_OK;
 }
 
@@ -135,7 +175,7 @@ world_make_copies(struct world *w)
 
 		if (!tensor_is_copy(&t[i]))
 			continue;
-		dense = malloc(tensor_nelem(&t[i])
+		dense = malloc(piece_of_copy(w, &t[i])
 		               * (sizeof *dense + sizeof(uint16_t)) + 1);
 		if (!dense)
 			return err_no_memory(w->err);
