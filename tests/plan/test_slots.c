@@ -347,7 +347,7 @@ slots_are_packed(void **state)
 	(void)state;
 	for (int k = 0; k < 10 * GRAPHS; k++) {
 		size_t n = 1 + gen_next(&seed) % BUFFERS;
-		struct pack_slots slots = { BOUNDARY, 2 + k % 3 };
+		struct pack_slots slots = { .boundary = BOUNDARY, .n = 2 + k % 3 };
 		struct pack_limit limit = { .work = 1000000 };
 		int64_t slot, height, bound, end = 0;
 		Arena *a = arena_new();
