@@ -11,8 +11,8 @@ ranks, replicas, ZeRO, 16 bits, budgets, optimizers, averages; with clipping, th
 summed in another order.  CKR_POISON writes NaN to what nobody reads any more.  files: a run changes
 its stages every step.  evaluation: of a data set.  processes: the files of virtual ranks, by MPI
 and as torchrun starts them.  trace: the turns that stages take.  interleaved: the same for ranks
-with several stages, their memory, and what is refused.  second: budgets under which the micro-batches
-of a stage take two plans, with the peak that was planned.  some: a few of these, for other targets.
+with several stages, their memory, and what is refused.  second: budgets under which a stage takes
+two plans, with the peak that was planned.  some: a few of these, for other targets.
 """
 
 import json
@@ -467,7 +467,16 @@ class Pipelines(ck.Bench):
 
 def main():
     bench = Pipelines()
-    parts = ["models", "forms", "files", "evaluation", "processes", "trace", "interleaved", "second"]
+    parts = [
+        "models",
+        "forms",
+        "files",
+        "evaluation",
+        "processes",
+        "trace",
+        "interleaved",
+        "second",
+    ]
     for part in bench.names or parts:
         getattr(bench, part)()
     bench.finish()

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A stage of a pipeline is killed or stopped while it trains, as a process of mpirun and of torchrun.
+"""A stage of a pipeline is killed or stopped while it trains, started by mpirun or as by torchrun.
 
     pipeline_gone.py CKC CKRUN [mpi] [sockets]
 

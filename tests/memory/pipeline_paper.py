@@ -17,11 +17,11 @@ account: the arithmetic of --dump=memory --pp for all stages of 175B: what stage
 0.5 %, and so do weights, sums of gradients and states.  The arithmetic shares out layers; a stage
 of a plan may end inside one, and has its inputs and constants as well.
 microbatches: appendix C: of the micro-batches in flight as many as fit into 80 GB keep everything,
-the others recompute the core of attention.  The paper measures 52.3 instead of 51.6 % of peak FLOP/s
+the others recompute the core of attention.  The paper measures 52.3 instead of 51.6 % of the peak
 for 175B, 56.4 instead of 56.0 % for 530B, with three parts of the model on each device.  Here the
 gain follows from the plans of --recompute=none and selective, stage by stage.  It is above 0 and at
-most what recomputation takes, with three parts also at most 2 %: one part leaves more memory.  ckc's
-own plan of 175B within 80 GB, which is not made of these two, takes no more time.
+most what recomputation takes, with three parts also at most 2 %: one part leaves more memory.  The
+plan of ckc for 175B within 80 GB, which is not made of these two, takes no more time.
 """
 
 import json
@@ -119,7 +119,6 @@ class Paper:
             weights = stage["summary"]["resident_bytes"] / GIB
             self.near(f"stage {k}, GiB of weights", weights, s["weight_bytes"] / GIB, 0.005)
 
-
     def holds(self, what, ok):
         self.faults += not ok
         print(f"{'ok  ' if ok else 'FAIL'} {what}")
@@ -143,7 +142,9 @@ class Paper:
             room = BUDGET - sum(lean[k]["summary"]["resident_bytes"] for k in mine)
             for k in mine:
                 a, b = fast[k], lean[k]
-                beside = [x["summary"]["arena_bytes"] - x["slots"] * x["slot_bytes"] for x in (a, b)]
+                beside = [
+                    x["summary"]["arena_bytes"] - x["slots"] * x["slot_bytes"] for x in (a, b)
+                ]
                 room -= b["slots"] * b["slot_bytes"] + max(beside)
             for k in mine:
                 more = fast[k]["slot_bytes"] - lean[k]["slot_bytes"]
