@@ -300,8 +300,8 @@ move_data(struct shared_values *s, uint64_t by)
 /* The program of a stage's second plan; values that both share have the same
  * numbers in both graphs. */
 static bool
-collect_second(struct emitted_stages *s, int k, const struct codegen_stage *from,
-               Arena *a, Diag *d)
+collect_second(struct emitted_stages *s, int k,
+               const struct codegen_stage *from, Arena *a, Diag *d)
 {
 	struct emitted_program *p = &s->second[k], *first = &s->program[k];
 

@@ -197,7 +197,8 @@ struct turn {
 	                                 * stages of its rank */
 };
 
-/* Whether what lives between forward and backward lies in slots; their bytes. */
+/* Whether what lives between forward and backward lies in slots; the bytes of
+ * all. */
 static inline bool
 plan_has_slots(const Plan *p)
 {

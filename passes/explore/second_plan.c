@@ -76,7 +76,7 @@ mean_seconds(const struct half h[2])
 }
 
 static bool
-is_better(const struct half h[2], const struct planned *one)
+is_gain(const struct half h[2], const struct planned *one)
 {
 	return h[0].ok && h[1].ok
 		&& mean_seconds(h) < one->exposed_sec * (1 - 1e-9)
@@ -129,7 +129,7 @@ second_plan_try(const struct pass_walk *w, Pass *p, struct pipeline_stage *s,
 	}
 	h[0] = plan_half(w, p, one, graph_clone(of), 0);
 	h[1] = plan_half(w, p, one, of, 1);
-	if (is_better(h, one)) {
+	if (is_gain(h, one)) {
 		take_both(p, s, h, nmicro);
 		return;
 	}

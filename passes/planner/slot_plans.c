@@ -17,7 +17,7 @@
 #include <string.h>
 
 enum {
-	FEW = 10,                       /* storages, of which all sets are tried */
+	FEW = 10,                       /* storages: all sets are tried */
 	GRID = 48,                      /* memories, if there are more */
 	KNOWN = 1 << FEW
 };

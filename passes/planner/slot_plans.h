@@ -8,6 +8,7 @@
  * needs less: p->planned.pair, the fastest pair within the budget that is known
  * and faster than `one`, the plan of all slots.  NULL: there is none, or the
  * stage must have one plan. */
-void slot_plans_find(Pass *, struct plan_source *, const struct known_plan *one);
+void slot_plans_find(Pass *, struct plan_source *,
+                     const struct known_plan *one);
 
 #endif

@@ -21,7 +21,7 @@ struct stage_seconds {
 };
 
 static struct stage_seconds
-seconds_of(const Plan *p, Arena *a)
+turn_seconds(const Plan *p, Arena *a)
 {
 	const struct plan_summary *s = &p->sum;
 	double turn = lanes_of_plan(p, true, a);
@@ -55,10 +55,10 @@ find_seconds(const struct pipeline *l, Arena *a)
 		double share = second_share(l, s);
 		struct stage_seconds other;
 
-		sec[k] = seconds_of(s->planned.plan, a);
+		sec[k] = turn_seconds(s->planned.plan, a);
 		if (share <= 0)
 			continue;
-		other = seconds_of(s->second.planned.plan, a);
+		other = turn_seconds(s->second.planned.plan, a);
 		sec[k].forward += share * (other.forward - sec[k].forward);
 		sec[k].backward += share * (other.backward - sec[k].backward);
 	}

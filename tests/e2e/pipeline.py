@@ -11,8 +11,8 @@ ranks, replicas, ZeRO, 16 bits, budgets, optimizers, averages; with clipping, th
 summed in another order.  CKR_POISON writes NaN to what nobody reads any more.  files: a run changes
 its stages every step.  evaluation: of a data set.  processes: the files of virtual ranks, by MPI
 and as torchrun starts them.  trace: the turns that stages take.  interleaved: the same for ranks
-with several stages, their memory, and what is refused.  second: budgets under which the micro-batches
-of a stage take two plans, with the peak that was planned.  some: a few of these, for other targets.
+with several stages, their memory, and what is refused.  second: budgets under which a stage takes
+two plans, with the peak that was planned.  some: a few of these, for other targets.
 """
 
 import json
@@ -410,6 +410,10 @@ class Pipelines(ck.Bench):
     def second(self):
         found = [self.second_plan(*case) for case in SECOND]
         self.check(sum(map(bool, found)) >= 5, f"second plans: found {found}")
+        own = ["--pp", 3, "--microbatches", 5, "--tp", 2]
+        budget, _ = self.second_budget(self.model("llama-dynamo")[0], own, "second plan") or (0, 0)
+        if self.check(budget, f"second plan: no budget for {own}"):
+            self.spread("second plan", 6, [*own, "--memory-budget", budget])
 
     def second_budget(self, flags, own, what):
         """A budget under which a stage has two plans, and the stages; None: none is known."""
@@ -440,7 +444,21 @@ class Pipelines(ck.Bench):
         budget = ["--memory-budget", f"{found[0]}B"]
         for env in None, {"CKR_POISON": "1"}:
             self.one(stem, stages, micros, f", two plans {form}", *form, env=env, cut=budget)
+        self.second_peak(stem, shape, form, found[1], what)
         return found[0]
+
+    def second_peak(self, stem, shape, form, stages, what):
+        """What pp.so, which was compiled last, touches on the rank that needs most."""
+        plans = [[s, s.get("second_plan", s)] for s in stages]
+        peaks = [max(p["summary"]["peak_bytes"] for p in both) for both in plans]
+        most = max(sum(peaks[r :: shape[0]]) for r in range(shape[0]))
+        ranks = shape[0] * (2 if "--tp" in form or "--dp" in form else 1)
+        done, log, _ = self.train("pp.so", self.path(stem + ".npz"), ranks, "--stats")
+        self.must(done, what)
+        self.check(f"planned {most};" in done.stdout, f"{what}: not {most}: {done.stdout}")
+        with open(log) as f:
+            peak = max(json.loads(row)["peak_bytes"] for row in f)
+        self.check(0.9 * most <= peak <= most, f"{what}: measured {peak}, planned {most}")
 
     def some(self):
         # a GPU's products end in other sums where a stage ends
@@ -452,7 +470,16 @@ class Pipelines(ck.Bench):
 
 def main():
     bench = Pipelines()
-    parts = ["models", "forms", "files", "evaluation", "processes", "trace", "interleaved", "second"]
+    parts = [
+        "models",
+        "forms",
+        "files",
+        "evaluation",
+        "processes",
+        "trace",
+        "interleaved",
+        "second",
+    ]
     for part in bench.names or parts:
         getattr(bench, part)()
     bench.finish()

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A stage of a pipeline is killed or stopped while it trains, as a process of mpirun and of torchrun.
+"""A stage of a pipeline is killed or stopped while it trains, started by mpirun or as by torchrun.
 
     pipeline_gone.py CKC CKRUN [mpi] [sockets]
 
@@ -24,10 +24,11 @@ import spread
 
 STAGES, VICTIM = 3, 1
 FLAGS = ["--pp", STAGES, "--microbatches", 6]
-# Of the ranks that wait one may say no more than that the victim does not arrive.
+# One that waits longer than another may name that one, too: it has given up before.
+NAMED = rf"ranks? (?:\d+, )*{VICTIM}(?:, \d+)*"
 SIGNALS = {
-    signal.SIGKILL: rf"rank {VICTIM} has left the run|rank {VICTIM}: ",
-    signal.SIGSTOP: rf"rank {VICTIM}: stopped or gone|rank {VICTIM} did not arrive",
+    signal.SIGKILL: rf"{NAMED} has left the run|{NAMED}: stopped or gone",
+    signal.SIGSTOP: rf"{NAMED}: stopped or gone|{NAMED} did not arrive",
 }
 
 

@@ -320,4 +320,5 @@ def main():
             check_budgets(ckc, os.path.join(work, "plan.json"))
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -330,7 +330,7 @@ height_apart(const struct buffer *b, size_t n, struct pack_slots slots,
 		if (b[i].lower > slots.boundary
 		    || b[i].upper <= slots.boundary + 1)
 			c[m++] = b[i];
-	return slots.n * pack_slot_bytes(b, n, slots.boundary)
+	return slots.n * pack_slot_bytes(b, n, slots.boundary) + slots.others
 		+ pack_buffers(c, m, 1000000, a).height;
 }
 
@@ -347,14 +347,17 @@ slots_are_packed(void **state)
 	(void)state;
 	for (int k = 0; k < 10 * GRAPHS; k++) {
 		size_t n = 1 + gen_next(&seed) % BUFFERS;
-		struct pack_slots slots = { .boundary = BOUNDARY, .n = 2 + k % 3 };
+		struct pack_slots slots = k % 4 ? (struct pack_slots){
+			BOUNDARY, 2 + k % 3, 0 }
+			: (struct pack_slots){ BOUNDARY, 1 + k % 3, 7 * k + 1 };
 		struct pack_limit limit = { .work = 1000000 };
-		int64_t slot, height, bound, end = 0;
+		int64_t slot, all, height, bound, end = 0;
 		Arena *a = arena_new();
 		struct buffer b[BUFFERS];
 
 		draw_buffers(&seed, b, n, BOUNDARY);
 		slot = pack_slot_bytes(b, n, BOUNDARY);
+		all = slot * slots.n + slots.others;
 		height = pack_with_slots(b, n, slots, &limit, a);
 		for (size_t i = 0; i < n; i++) {
 			bool kept = b[i].lower <= BOUNDARY
@@ -362,15 +365,13 @@ slots_are_packed(void **state)
 
 			assert_true(b[i].offset >= 0);
 			assert_true(b[i].offset + b[i].size <= slot
-			            || (!kept && b[i].offset
-			                >= slot * slots.n));
+			            || (!kept && b[i].offset >= all));
 			for (size_t j = 0; j < i; j++)
 				assert_false(meet(&b[i], &b[j]));
 			if (b[i].offset + b[i].size > end)
 				end = b[i].offset + b[i].size;
 		}
-		assert_true(height
-		            == (end > slot * slots.n ? end : slot * slots.n));
+		assert_true(height == (end > all ? end : all));
 		bound = pack_slots_bound(b, n, slots, a);
 		assert_true(height >= bound);
 		apart += height_apart(b, n, slots, a) - bound;
