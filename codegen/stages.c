@@ -6,7 +6,7 @@
 #include <string.h>
 
 /* The parts of a stage's plan. */
-enum part { FORWARD, BACKWARD, NORM, UPDATE, PARTS };
+enum part { FORWARD, BACKWARD, WEIGHT, NORM, UPDATE, PARTS };
 
 struct stage_parts {
 	int64_t end[PARTS];             /* steps */
@@ -37,9 +37,12 @@ find_parts(const struct emitted_program *p)
 	while (i < n && p->plan->step[i].phase == PH_FORWARD)
 		i++;
 	parts.end[FORWARD] = i;
-	while (i < n && p->plan->step[i].phase != PH_UPDATE)
-		i++;
-	parts.end[BACKWARD] = i;
+	parts.end[BACKWARD] = parts.end[FORWARD];
+	for (; i < n && p->plan->step[i].phase != PH_UPDATE; i++)
+		if (!p->plan->weight_slots
+		    || p->plan->step[i].phase == PH_BACKWARD)
+			parts.end[BACKWARD] = i + 1;
+	parts.end[WEIGHT] = i;
 	for (int64_t k = n; k-- > i;)
 		if (joins_stages(node_of_step(p, k)))
 			norm = k;
@@ -60,6 +63,8 @@ check_parts(const struct emitted_program *p, const struct stage_parts *parts,
 
 		ok &= i < parts->end[BACKWARD]
 			? phase == PH_BACKWARD || phase == PH_RECOMPUTE
+			: i < parts->end[WEIGHT]
+			? phase == PH_WEIGHT || phase == PH_RECOMPUTE
 			: phase == PH_UPDATE;
 	}
 	return ok || diag_internal(d, "codegen: steps of stage %u are not in "
@@ -81,13 +86,28 @@ order_parts(struct emitted_stages *s, const struct stage_parts *parts)
 {
 	for (int k = 0; k < s->n; k++)
 		add_part(s, k, 0, parts[k].end[FORWARD]);
-	for (int k = s->n; k-- > 0;)
-		add_part(s, k, parts[k].end[FORWARD], parts[k].end[BACKWARD]);
+	for (int part = BACKWARD; part <= WEIGHT; part++)
+		for (int k = s->n; k-- > 0;)
+			add_part(s, k, parts[k].end[part - 1],
+			         parts[k].end[part]);
 	s->update = s->ninstr;
 	for (int part = NORM; part <= UPDATE; part++)
 		for (int k = 0; k < s->n; k++)
 			add_part(s, k, parts[k].end[part - 1],
 			         parts[k].end[part]);
+}
+
+/* How many micro-batches it takes until one has the slots of the first in all
+ * pools, or how many there are. */
+static int64_t
+count_sets(const Plan *p, const struct codegen_schedules *c)
+{
+	int64_t n = p->slots > 1 ? p->slots : 1, all = n;
+
+	while (p->weight_slots && all < c->nmicro
+	       && (all % n || all % p->through_slots || all % p->weight_slots))
+		all++;
+	return all;
 }
 
 /* ---- messages ---- */
@@ -165,7 +185,8 @@ static bool
 take_part(struct order *o, int k, enum part part, const struct turn *t)
 {
 	static const char *const kind[PARTS] = { "CKR_TURN_FORWARD",
-		"CKR_TURN_BACKWARD", "CKR_TURN_NORM", "CKR_TURN_UPDATE" };
+		"CKR_TURN_BACKWARD", "CKR_TURN_WEIGHT", "CKR_TURN_NORM",
+		"CKR_TURN_UPDATE" };
 	int64_t first = part ? o->parts[k].end[part - 1] : 0;
 	int64_t end = o->parts[k].end[part];
 	struct emitted_program *p = &o->s->program[k];
@@ -175,8 +196,8 @@ take_part(struct order *o, int k, enum part part, const struct turn *t)
 	run_steps(o, k, first, end, true);
 	if (first < end)
 		o->s->turn[o->s->nturn++] = (struct emitted_turn){ kind[part],
-			p->instr[first], p->instr[end - 1] + 1, k, t->slot,
-			t->micro };
+			p->instr[first], p->instr[end - 1] + 1, k,
+			t->micro % o->s->sets[k], t->micro };
 	return true;
 }
 
@@ -190,7 +211,7 @@ take_turn(struct order *o, int k)
 	const struct turn *t = &stage->turn[next < last ? next : last];
 	enum part part = t->kind == TURN_FORWARD ? FORWARD
 		: t->kind == TURN_BACKWARD ? BACKWARD
-		: next == last ? NORM : UPDATE;
+		: t->kind == TURN_WEIGHT ? WEIGHT : next == last ? NORM : UPDATE;
 	uint32_t *turn = &o->turn[k % o->c->nrank];
 	bool done = next <= last + 1
 		&& (part == UPDATE ? !o->norms : t->order == *turn)
@@ -354,11 +375,13 @@ stages_collect(Arena *a, const struct codegen_schedules *c,
 	s->shared = arena_array(a, n, sizeof *s->shared);
 	s->inputs = arena_array(a, n, sizeof *s->inputs);
 	s->part = arena_array(a, PARTS * n, sizeof *s->part);
+	s->sets = arena_array(a, n, sizeof *s->sets);
 	parts = arena_array(a, n, sizeof *parts);
 	if (!collect_programs(s, c, inputs, a, d))
 		return NULL;
 	for (int k = 0; k < s->n; k++) {
 		parts[k] = find_parts(&s->program[k]);
+		s->sets[k] = count_sets(s->program[k].plan, c);
 		if (!check_parts(&s->program[k], &parts[k], d))
 			return NULL;
 	}
@@ -424,18 +447,39 @@ stages_tied(const struct emitted_stages *s, const struct emitted_program *p,
 
 /* ---- printing ---- */
 
+/* The pools of a stage: what has one slot at most, without turns of weights,
+ * may lie anywhere. */
+static void
+emit_pools(struct out *o, const Plan *p)
+{
+	bool any = p->slots > 1 || p->weight_slots;
+	const int64_t pool[][2] = {
+		{ any ? p->slots : 0, p->slot_bytes },
+		{ p->through_slots, p->through_bytes },
+		{ p->weight_slots, p->weight_bytes },
+	};
+	int64_t at = 0;
+
+	for (size_t k = 0; k < sizeof pool / sizeof *pool; k++) {
+		int64_t bytes = pool[k][0] ? pool[k][1] : 0;
+
+		out_put(o, "{ %" PRId64 ", %" PRId64 ", %" PRId64 " }, ", at,
+		        bytes, pool[k][0] ? pool[k][0] : 1);
+		at += pool[k][0] * bytes;
+	}
+}
+
 void
 stages_emit(struct out *o, const struct emitted_stages *s)
 {
 	out_put(o, "\nstatic const struct ckr_stage stage[] = {\n");
 	for (int k = 0; k < s->n; k++) {
 		const struct emitted_program *p = &s->program[k];
-		bool slots = p->plan->slots > 1;
 
-		out_put(o, "\t{ %" PRIu64 ", %" PRIu64 ", %" PRId64 ", %" PRId64
-		        " },\n", p->arena_bytes, p->resident_bytes,
-		        slots ? p->plan->slot_bytes : 0,
-		        slots ? p->plan->slots : 1);
+		out_put(o, "\t{ %" PRIu64 ", %" PRIu64 ", { ", p->arena_bytes,
+		        p->resident_bytes);
+		emit_pools(o, p->plan);
+		out_put(o, "}, %" PRId64 " },\n", s->sets[k]);
 	}
 	out_put(o, "};\n\nstatic const struct ckr_turn turn[] = {\n");
 	for (int i = 0; i < s->nturn; i++) {

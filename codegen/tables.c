@@ -88,8 +88,8 @@ counterpart_of(const struct emitted_program *p, int64_t i,
 static bool
 is_in_slot(const struct emitted_program *p, int64_t i)
 {
-	return p->plan->slots > 1 && !p->resident[i] && !p->host[i]
-		&& (int64_t)p->offset[i] < p->plan->slot_bytes;
+	return !p->resident[i] && !p->host[i]
+		&& (int64_t)p->offset[i] < plan_slots_bytes(p->plan);
 }
 
 static void

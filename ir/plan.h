@@ -141,7 +141,8 @@ struct plan_summary {
 	int64_t saved;                  /* bytes alive after forward */
 	/* saved values kept in 16 bits */
 	int64_t nlow_precision, low_precision_bytes;
-	double forward_sec, backward_sec, update_sec, recompute_sec, step_sec;
+	double forward_sec, backward_sec, weight_sec, update_sec;
+	double recompute_sec, step_sec;
 	double recompute_flops, step_flops;
 	double sent, sent_sec;          /* bytes sent between ranks; seconds of
 	                                 * a step that they take */
@@ -164,6 +165,11 @@ typedef struct Plan {
 	                                 * Of several, their slots come first in
 	                                 * the arena, and offsets below
 	                                 * slot_bytes are those of the first */
+	/* With turns of weights slots follow of what lives from forward to
+	 * there, then of what lives from backward to there; offsets are those
+	 * of the first of each. */
+	int64_t through_slots, through_bytes;
+	int64_t weight_slots, weight_bytes;     /* 0: no such turns */
 	int64_t ranks;                  /* this is the plan of one of so many
 	                                 * ranks; 0: of one alone */
 	bool from_graph;                /* made by `ckc plan` of a standalone
@@ -181,9 +187,11 @@ typedef struct Plan {
 
 /* A stage of a pipeline runs a list of turns.  forward: its nodes of phase
  * forward, up to graph_boundary; backward: from there to the first one of phase
- * update; update: the rest.  Count passes run before the first turn, on each
+ * update, or to graph_weight_boundary if the stage has turns of its gradients
+ * of parameters: weight: from there on; update: the rest.  Count passes run before the first turn, on each
  * stage alone. */
-enum turn_kind { TURN_FORWARD, TURN_BACKWARD, TURN_UPDATE };
+enum turn_kind { TURN_FORWARD, TURN_BACKWARD, TURN_WEIGHT, TURN_UPDATE,
+                 TURN_KINDS };
 
 struct turn {
 	enum turn_kind kind;
@@ -207,6 +215,15 @@ static inline int64_t
 plan_sent(const struct plan_step *s)
 {
 	return s->read[s->nread - 1];
+}
+
+/* Bytes of all slots. */
+static inline int64_t
+plan_slots_bytes(const Plan *p)
+{
+	return (p->slots > 1 || p->weight_slots ? p->slots * p->slot_bytes : 0)
+		+ p->through_slots * p->through_bytes
+		+ p->weight_slots * p->weight_bytes;
 }
 
 /* The step after which the results of step i are there. */

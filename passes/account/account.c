@@ -202,6 +202,8 @@ plan_build(Pass *p, const Graph *g, bool claimed)
 	plan->step = arena_array(p->keep, g->nnode, sizeof *plan->step);
 	plan->ranks = g->ranks;
 	plan->slots = graph_slots(g);
+	plan->through_slots = g->through_slots;
+	plan->weight_slots = g->weight_slots;
 	plan->device = device_of(g);
 	add_residents(&b);
 	FOR_NODES (n, g)

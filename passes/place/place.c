@@ -76,14 +76,19 @@ find_buffers(const Graph *g, Arena *scratch)
 static struct pack_slots
 slots_of(const Graph *g)
 {
-	return (struct pack_slots){ graph_boundary(g), graph_slots(g) };
+	return (struct pack_slots){ graph_boundary(g), graph_slots(g),
+		graph_weight_boundary(g), g->through_slots, g->weight_slots };
 }
 
 int64_t
 place_slot_bytes(const Graph *g, Arena *scratch)
 {
-	return pack_slot_bytes(find_lifetimes(g, false, scratch), g->nval,
-	                       graph_boundary(g));
+	int64_t bytes[POOLS];
+
+	pack_slot_bytes(find_lifetimes(g, false, scratch), g->nval,
+	                (struct pack_slots){ .boundary = graph_boundary(g) },
+	                bytes);
+	return bytes[POOL_FIRST];
 }
 
 int64_t

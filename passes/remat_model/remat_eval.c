@@ -211,30 +211,44 @@ free_step(const struct schedule *w, int32_t y)
 
 /* ---- slots ---- */
 
-/* The last step of forward. */
+/* The last step of forward, or of forward and backward. */
 static int32_t
-boundary_step(const struct schedule *w)
+boundary_step(const struct schedule *w, bool backward)
 {
 	int32_t k = w->nstep - 1;
 
 	while (k >= 0 && (w->step[k].clone
-	                  || w->r->node[w->step[k].node].backward))
+	                  || (backward ? w->r->node[w->step[k].node].late
+	                      : w->r->node[w->step[k].node].backward)))
 		k--;
 	return k;
 }
 
-/* Bytes of a slot: of what lives across the boundary. */
-static int64_t
-slot_bytes(const struct schedule *w)
+static struct pack_slots
+slots_of(const struct schedule *w)
 {
-	int32_t boundary = boundary_step(w);
-	int64_t sum = 0;
+	const struct remat *r = w->r;
 
-	for (int32_t y = 0; y < w->ninst; y++)
-		if (w->block[y] == y && w->first[y] >= 0
-		    && w->first[y] <= boundary && w->last[y] > boundary)
-			sum += w->r->store[w->of_inst[y]].size;
-	return sum;
+	return (struct pack_slots){ boundary_step(w, false), r->slots,
+		r->weight_slots ? boundary_step(w, true) : 0,
+		r->through_slots, r->weight_slots };
+}
+
+/* Bytes of all slots but those of the micro-batch that runs. */
+static int64_t
+other_slot_bytes(const struct schedule *w)
+{
+	struct pack_slots slots = slots_of(w);
+	int64_t bytes[POOLS] = { 0 };
+
+	for (int32_t y = 0; y < w->ninst; y++) {
+		enum pack_pool pool = pack_pool_of(&slots, w->first[y],
+		                                   w->last[y]);
+
+		if (w->block[y] == y && w->first[y] >= 0 && pool != POOL_NONE)
+			bytes[pool] += w->r->store[w->of_inst[y]].size;
+	}
+	return pack_other_slots(&slots, bytes);
 }
 
 static struct remat_cost
@@ -280,8 +294,8 @@ schedule_measure(struct schedule *w)
 {
 	find_last(w);
 	overlay_outputs(w);
-	w->other_slots = w->r->slots > 1 && !w->only
-		? (w->r->slots - 1) * slot_bytes(w) : 0;
+	w->other_slots = (w->r->slots > 1 || w->r->weight_slots) && !w->only
+		? other_slot_bytes(w) : 0;
 	w->cost = memory_profile(w);
 	return w->cost;
 }
@@ -310,8 +324,7 @@ schedule_packed(const struct schedule *w, Arena *scratch)
 			b[n++] = (struct buffer){
 				k, k + 1, r->store[passing].size, 0 };
 	}
-	return pack_with_slots(b, n,
-		(struct pack_slots){ boundary_step(w), r->slots },
+	return pack_with_slots(b, n, slots_of(w),
 		&(struct pack_limit){ .work = PACK_WORK, .stop = r->watch },
 		scratch);
 }

@@ -103,7 +103,7 @@ plan_replay(Plan *p, Diag *diag)
 	Arena *a = arena_new();
 	size_t n = (size_t)p->ntensor + 1;
 	struct replay r = {
-		.p = p, .diag = diag, .arena = a, .slots = p->slots,
+		.p = p, .diag = diag, .arena = a,
 		.owner = arena_array(a, n, sizeof *r.owner),
 		.value = arena_array(a, n, sizeof *r.value),
 		.valid = arena_array(a, n, sizeof *r.valid),

@@ -22,8 +22,13 @@ struct replay {
 	int64_t *first, *last;          /* of owners' places */
 	bool *taken;
 	int64_t boundary;               /* last forward step */
-	int64_t slots, slot;            /* micro-batches in flight; bytes that
-	                                 * each keeps */
+	int64_t turned;                 /* last step of forward and backward */
+	struct {
+		int64_t n, bytes, at;   /* slots; of each; the first one */
+	} pool[3];                      /* of what lives from forward to
+	                                 * backward; with turns of weights: from
+	                                 * forward, from backward to there */
+	bool slots;                     /* there are any */
 	char where[96];
 };
 

@@ -211,6 +211,18 @@ sane_blocks(const struct ckr_tensor *t)
 	       && tensor_is_dense(t);
 }
 
+/* The end of the first slot that the tensor lies in. */
+static uint64_t
+end_of_slot(const struct ckr_stage *s, const struct ckr_tensor *t)
+{
+	uint64_t end = 0;
+
+	for (int k = 0; s && k < CKR_POOLS; k++)
+		if (t->offset >= s->pool[k].at)
+			end = s->pool[k].at + s->pool[k].bytes;
+	return end;
+}
+
 /* Of the block that the tensor lies in. */
 static uint64_t
 bytes_of_block(const struct ckr_library *lib, const struct ckr_program *p,
@@ -220,7 +232,7 @@ bytes_of_block(const struct ckr_library *lib, const struct ckr_program *p,
 		: NULL;
 
 	if (t->flags & CKR_SLOT)
-		return stage ? stage->slot_bytes : 0;
+		return end_of_slot(stage, t);
 	if (t->flags & CKR_RESIDENT)
 		return stage ? stage->resident_bytes : p->resident_bytes;
 	if (t->flags & CKR_HOST)
@@ -299,12 +311,22 @@ program_is_sane(const struct ckr_library *lib, const struct ckr_program *p)
 
 /* ---- stages ---- */
 
+/* Pools lie one behind the other in the arena. */
 static bool
 stage_is_sane(const struct ckr_stage *s)
 {
-	return s->slots > 0 && s->slots <= UINT16_MAX
-	       && (!s->slot_bytes
-	           || s->arena_bytes / s->slot_bytes >= s->slots);
+	uint64_t at = 0;
+
+	for (int k = 0; k < CKR_POOLS; k++) {
+		const struct ckr_pool *p = &s->pool[k];
+
+		if (!p->slots || p->slots > s->slots || p->at != at
+		    || (p->bytes
+		        && (s->arena_bytes - at) / p->bytes < p->slots))
+			return false;
+		at += p->slots * p->bytes;
+	}
+	return s->slots <= UINT16_MAX;
 }
 
 /* Turns are of instructions of one stage. */

@@ -25,6 +25,10 @@ void library_close(struct library *);
 const struct ckr_tensor *library_find(const struct ckr_library *,
                                       const char *name, uint32_t *index);
 uint32_t library_micro_batches(const struct ckr_library *);
+/* How far a tensor with CKR_SLOT of a stage lies behind its offset in set `set`
+ * of slots, see struct ckr_stage. */
+uint64_t library_slot(const struct ckr_stage *, const struct ckr_tensor *,
+                      uint32_t set);
 /* "none": no updates. */
 const char *library_optimizer(const struct ckr_library *);
 

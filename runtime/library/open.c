@@ -135,3 +135,16 @@ library_optimizer(const struct ckr_library *lib)
 {
 	return lib && lib->optimizer ? lib->optimizer : "none";
 }
+
+uint64_t
+library_slot(const struct ckr_stage *s, const struct ckr_tensor *t,
+             uint32_t set)
+{
+	for (int k = 0; k < CKR_POOLS; k++) {
+		const struct ckr_pool *p = &s->pool[k];
+
+		if (t->offset >= p->at && t->offset - p->at < p->bytes)
+			return set % p->slots * p->bytes;
+	}
+	return 0;
+}
