@@ -378,7 +378,7 @@ typedef void ckr_kernel(void *const *p, const int64_t *c, struct ckr_env *env);
 
 /* Places of the arena that micro-batches have in turn: slot k is `bytes` from
  * at + k * bytes on. */
-struct ckr_pool {
+struct ckr_slot_pool {
 	uint64_t at, bytes;
 	uint32_t slots;
 };
@@ -390,7 +390,7 @@ struct ckr_pool {
  * pool[2].  Pools without slots have no bytes. */
 struct ckr_stage {
 	uint64_t arena_bytes, resident_bytes;
-	struct ckr_pool pool[CKR_POOLS];
+	struct ckr_slot_pool pool[CKR_POOLS];
 	uint32_t slots;         /* different sets of slots: in set k micro-batch
 	                         * k's, whose number in each pool is k modulo
 	                         * that pool's slots */

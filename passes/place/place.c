@@ -80,15 +80,11 @@ slots_of(const Graph *g)
 		graph_weight_boundary(g), g->through_slots, g->weight_slots };
 }
 
-int64_t
-place_slot_bytes(const Graph *g, Arena *scratch)
+void
+place_slot_bytes(const Graph *g, int64_t bytes[POOLS], Arena *scratch)
 {
-	int64_t bytes[POOLS];
-
-	pack_slot_bytes(find_lifetimes(g, false, scratch), g->nval,
-	                (struct pack_slots){ .boundary = graph_boundary(g) },
+	pack_slot_bytes(find_lifetimes(g, false, scratch), g->nval, slots_of(g),
 	                bytes);
-	return bytes[POOL_FIRST];
 }
 
 int64_t

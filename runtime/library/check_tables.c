@@ -318,7 +318,7 @@ stage_is_sane(const struct ckr_stage *s)
 	uint64_t at = 0;
 
 	for (int k = 0; k < CKR_POOLS; k++) {
-		const struct ckr_pool *p = &s->pool[k];
+		const struct ckr_slot_pool *p = &s->pool[k];
 
 		if (!p->slots || p->slots > s->slots || p->at != at
 		    || (p->bytes

@@ -141,7 +141,7 @@ library_slot(const struct ckr_stage *s, const struct ckr_tensor *t,
              uint32_t set)
 {
 	for (int k = 0; k < CKR_POOLS; k++) {
-		const struct ckr_pool *p = &s->pool[k];
+		const struct ckr_slot_pool *p = &s->pool[k];
 
 		if (t->offset >= p->at && t->offset - p->at < p->bytes)
 			return set % p->slots * p->bytes;

@@ -427,6 +427,16 @@ class Pipelines(ck.Bench):
         self.spread("zero bubble processes", 8, [*own, "--tp", 2, "--dp", 2, "--zero", 1])
         self.zero_bubble_memory()
         self.zero_bubble_trace()
+        flags, _ = self.model("chargpt-dyn-o24")
+        for more, want in (
+            (["--dump=memory"], "--pp without --dump=memory"),
+            (["--interleave", 2], "--pp without --dump=memory"),
+            (["--auto", "--devices", 2, "--global-batch", 8], "--auto does not go with"),
+            (["--zero", 2, "--dp", 2], "--pp and --zero 2, 3 and auto cannot"),
+        ):
+            done = self.ckc(*flags, *own, *more, "--plan-only")
+            words = done.returncode == 2 and want in done.stderr
+            self.check(words, f"zero bubble: {more}: {done.returncode} {done.stderr}")
 
     def zero_bubble_memory(self):
         """A rank touches what is claimed, also within budgets, which stages keep by recomputation."""
@@ -435,7 +445,7 @@ class Pipelines(ck.Bench):
         plan = self.path("z.json")
         self.must(self.ckc(*flags, *own, "--plan-only", "--json", plan), "zero bubble: plan")
         free = ck.plan(plan)["pipeline"]["peak_bytes"]
-        for part in 1, 0.9, 0.8:
+        for part in 1, 0.95, 0.9:
             done = self.ckc(
                 *(*flags, *own, "--memory-budget", int(free * part)),
                 *("-o", self.path("z.so"), "--json", plan),
