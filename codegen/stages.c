@@ -447,25 +447,24 @@ stages_tied(const struct emitted_stages *s, const struct emitted_program *p,
 
 /* ---- printing ---- */
 
-/* The pools of a stage: what has one slot at most, without turns of weights,
- * may lie anywhere. */
+/* The pools of a stage: what has one slot alone may lie anywhere. */
 static void
 emit_pools(struct out *o, const Plan *p)
 {
-	bool any = p->slots > 1 || p->weight_slots;
 	const int64_t pool[][2] = {
-		{ any ? p->slots : 0, p->slot_bytes },
+		{ p->slots, p->slot_bytes },
 		{ p->through_slots, p->through_bytes },
 		{ p->weight_slots, p->weight_bytes },
 	};
 	int64_t at = 0;
 
 	for (size_t k = 0; k < sizeof pool / sizeof *pool; k++) {
-		int64_t bytes = pool[k][0] ? pool[k][1] : 0;
+		int64_t n = pool[k][0] > 1 ? pool[k][0] : 1;
+		int64_t bytes = n > 1 ? pool[k][1] : 0;
 
 		out_put(o, "{ %" PRId64 ", %" PRId64 ", %" PRId64 " }, ", at,
-		        bytes, pool[k][0] ? pool[k][0] : 1);
-		at += pool[k][0] * bytes;
+		        bytes, n);
+		at += n * bytes;
 	}
 }
 

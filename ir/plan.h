@@ -167,7 +167,8 @@ typedef struct Plan {
 	                                 * slot_bytes are those of the first */
 	/* With turns of weights slots follow of what lives from forward to
 	 * there, then of what lives from backward to there; offsets are those
-	 * of the first of each. */
+	 * of the first of each.  Where there is one slot alone, what has it may
+	 * lie anywhere. */
 	int64_t through_slots, through_bytes;
 	int64_t weight_slots, weight_bytes;     /* 0: no such turns */
 	int64_t ranks;                  /* this is the plan of one of so many
@@ -221,9 +222,10 @@ plan_sent(const struct plan_step *s)
 static inline int64_t
 plan_slots_bytes(const Plan *p)
 {
-	return (p->slots > 1 || p->weight_slots ? p->slots * p->slot_bytes : 0)
-		+ p->through_slots * p->through_bytes
-		+ p->weight_slots * p->weight_bytes;
+	return (p->slots > 1 ? p->slots * p->slot_bytes : 0)
+		+ (p->through_slots > 1
+		   ? p->through_slots * p->through_bytes : 0)
+		+ (p->weight_slots > 1 ? p->weight_slots * p->weight_bytes : 0);
 }
 
 /* The step after which the results of step i are there. */

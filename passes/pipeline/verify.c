@@ -198,7 +198,8 @@ all_have_run(const struct stages_check *c, const int64_t *next)
 }
 
 /* A pool of slots of what turns of kind `from` leave to those of kind `to`:
- * micro-batch m has slot m modulo their number. */
+ * micro-batch m has slot m modulo their number.  If there is one slot alone, no
+ * other micro-batch runs in between. */
 static void
 check_pool(struct stages_check *c, int k, enum turn_kind from,
            enum turn_kind to, int slots)
@@ -210,10 +211,11 @@ check_pool(struct stages_check *c, int k, enum turn_kind from,
 		const struct turn *t = &s->turn[i];
 		int64_t *of = slots > 0 ? &busy[t->micro % (uint32_t)slots]
 			: busy;
+		bool other = slots == 1 && *busy && *busy != t->micro + 1;
 
-		if (t->kind != from && t->kind != to)
+		if (t->kind != from && t->kind != to && !other)
 			continue;
-		if (slots <= 0
+		if (slots <= 0 || other
 		    || *of != (t->kind == to ? t->micro + 1 : 0)) {
 			bad(c, k, "turn %d: micro-batch %u cannot run in slot "
 			    "%d", i, t->micro, t->slot);

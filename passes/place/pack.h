@@ -58,14 +58,13 @@ struct pack_result pack_within(struct buffer *, size_t n,
  * the last one.
  * With a second boundary, from which on micro-batches run later, there are
  * three pools of slots, one behind the other: what lives across the first
- * boundary alone, across both, and across the second alone.  Other buffers live
- * between two boundaries. */
+ * boundary alone, across both, and across the second alone.  A pool with one
+ * slot has no place of its own: no other micro-batch runs while one has it. */
 enum pack_pool { POOL_FIRST, POOL_BOTH, POOL_SECOND, POOLS, POOL_NONE = POOLS };
 
 struct pack_slots {
 	int64_t boundary;
-	int64_t n;                      /* of POOL_FIRST; 0, 1: no slots, unless
-	                                 * there is a second boundary */
+	int64_t n;                      /* of POOL_FIRST; 0, 1: no slots */
 	int64_t second;
 	int64_t nboth, nsecond;         /* 0: there is no second boundary */
 };

@@ -149,7 +149,7 @@ slots_new(struct buffer *b, size_t n, struct pack_slots of, Arena *scratch)
 	for (size_t i = 0; i < n; i++) {
 		enum pack_pool pool = pool_of(&b[i], &of);
 
-		if (pool != POOL_NONE)
+		if (pool != POOL_NONE && pack_slots_of(&of, pool) > 1)
 			s.slot[pool].in[s.slot[pool].nin++] = &b[i];
 		else if (b[i].size > 0 && b[i].lower < b[i].upper)
 			s.out[s.nout++] = &b[i];
@@ -264,7 +264,7 @@ pack_with_slots(struct buffer *b, size_t n, struct pack_slots slots,
 	int64_t bound, height;
 	struct slots all, s;
 
-	if (slots.n <= 1 && !slots.nboth)
+	if (slots.n <= 1 && slots.nboth <= 1)
 		return pack_within(b, n, limit, scratch).height;
 	for (size_t i = 0; i < n; i++)
 		b[i].offset = 0;

@@ -38,6 +38,17 @@ other_weight_slots(const struct remat *r)
 	return n < r->weight_slots - 1 ? n : r->weight_slots - 1;
 }
 
+/* Slots of other micro-batches that have the storage if it is dropped: made
+ * again for backward, it lives on to phase weight. */
+static int64_t
+slots_if_dropped(const struct model *m, int32_t s)
+{
+	const struct storage *st = &m->r->store[s];
+
+	return m->r->weight_slots && st->late && st->early && !inlinable(m, s)
+		? other_weight_slots(m->r) : 0;
+}
+
 /* What lies in the other micro-batches' slots in every plan. */
 static int64_t
 least_slots(const struct model *m)
@@ -54,6 +65,8 @@ least_slots(const struct model *m)
 		if (r->weight_slots && !forward(m, s)
 		    && !r->node[st->def].late && st->late)
 			sum += other_weight_slots(r) * st->size;
+		if (m->x[s] >= 0)
+			sum += slots_if_dropped(m, s) * st->size;
 	}
 	return sum;
 }
@@ -220,7 +233,7 @@ memory_terms(struct model *m, const struct point *p, bool measure)
 		if (m->x[s] < 0 || size <= 0)
 			continue;
 		times = is_there_if_kept(m, p, s, measure, &z)
-			+ remat_other_slots(r, s);
+			+ remat_other_slots(r, s) - slots_if_dropped(m, s);
 		if (times > 0)
 			term(m, m->x[s], (double)times * size);
 		if (z >= 0)

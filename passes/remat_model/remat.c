@@ -124,6 +124,8 @@ fill_node(struct remat *r, const Node *n)
 				n->phase != PH_FORWARD;
 			r->store[r->of_val[n->in[i]]].late |=
 				n->phase == PH_WEIGHT || n->phase == PH_UPDATE;
+			r->store[r->of_val[n->in[i]]].early |=
+				n->phase == PH_BACKWARD;
 		}
 	for (int i = 0; i < n->nout; i++) {
 		ValId v = n->out[i];

@@ -30,6 +30,7 @@ struct storage {
 	bool candidate;                 /* forward, may be dropped */
 	bool direct;                    /* read in backward itself */
 	bool late;                      /* ... in phase weight or update */
+	bool early;                     /* ... in phase backward */
 	NodeId def;
 	int32_t group;                  /* storages that play the same role */
 };

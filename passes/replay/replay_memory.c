@@ -58,8 +58,7 @@ find_pools(struct replay *r)
 	const Plan *p = r->p;
 	int64_t at = 0;
 
-	r->slots = p->slots > 1 || p->weight_slots;
-	r->pool[0].n = p->slots > 1 ? p->slots : 1;
+	r->pool[0].n = p->slots;
 	r->pool[1].n = p->through_slots;
 	r->pool[2].n = p->weight_slots;
 	for (int64_t i = 0; i < p->ntensor; i++) {
@@ -70,8 +69,9 @@ find_pools(struct replay *r)
 	}
 	for (int k = 0; k < 3; k++) {
 		r->pool[k].at = at;
-		at += r->pool[k].n * r->pool[k].bytes;
+		at += r->pool[k].n > 1 ? r->pool[k].n * r->pool[k].bytes : 0;
 	}
+	r->slots_end = at;
 	claim(r, "sums", "saved_bytes", p->sum.saved,
 	      r->pool[0].bytes + r->pool[1].bytes);
 	claim(r, "slot", "slot_bytes", p->slot_bytes, r->pool[0].bytes);
@@ -82,13 +82,6 @@ find_pools(struct replay *r)
 		FAULT(r, "slot", "%" PRId64 " slots up to turns of weights, %"
 		      PRId64 " from backward on", p->through_slots,
 		      p->weight_slots);
-}
-
-/* The end of the last slot. */
-static int64_t
-end_of_slots(const struct replay *r)
-{
-	return r->slots ? r->pool[2].at + r->pool[2].n * r->pool[2].bytes : 0;
 }
 
 void
@@ -194,22 +187,26 @@ has_slot(const struct replay *r, int64_t i, int pool)
 		: r->first[i] > r->boundary);
 }
 
-/* What a turn finds of another one lies in the first slot of its pool; all else
- * behind the last one, or in a first slot that the micro-batch has meanwhile. */
+/* What a turn finds of another one lies in the first slot of its pool, if there
+ * are several; all else behind the last slot, or in a first one that the
+ * micro-batch has meanwhile. */
 static void
 check_slots(struct replay *r)
 {
 	const Plan *p = r->p;
 
-	for (int64_t i = 0; i < p->ntensor && r->slots; i++) {
+	for (int64_t i = 0; i < p->ntensor; i++) {
 		const struct plan_tensor *t = &p->tensor[i];
 		int pool = pool_of_place(r, i);
-		bool fits = pool < 0 && t->offset >= end_of_slots(r);
+		bool fits;
 
 		if (!r->taken[i] || t->host || !t->bytes)
 			continue;
+		if (pool >= 0 && r->pool[pool].n <= 1)
+			pool = -1;
+		fits = pool < 0 && t->offset >= r->slots_end;
 		for (int k = 0; k < 3; k++)
-			fits |= (pool < 0 ? has_slot(r, i, k) : pool == k)
+			fits |= r->pool[k].n > 1 && (pool < 0 ? has_slot(r, i, k) : pool == k)
 				&& t->offset >= r->pool[k].at
 				&& t->offset + t->bytes
 				<= r->pool[k].at + r->pool[k].bytes;
@@ -260,7 +257,7 @@ check_offsets(struct replay *r, int64_t live_bound, int64_t *host)
 	}
 	check_places(r);
 	check_slots(r);
-	return arena < end_of_slots(r) ? end_of_slots(r) : arena;
+	return arena < r->slots_end ? r->slots_end : arena;
 }
 
 static int64_t

@@ -28,7 +28,8 @@ struct replay {
 	} pool[3];                      /* of what lives from forward to
 	                                 * backward; with turns of weights: from
 	                                 * forward, from backward to there */
-	bool slots;                     /* there are any */
+	int64_t slots_end;              /* where there is one slot alone, what
+	                                 * has it may lie anywhere */
 	char where[96];
 };
 

@@ -156,8 +156,9 @@ class Stage:
         self.cells, self.end = {}, 0
         self.pools, at = [], 0  # begin, bytes and number of slots
         for n, bytes_ in pools_of(stage):
-            self.pools.append((at, bytes_, n))
-            at += n * bytes_
+            if n > 1:
+                self.pools.append((at, bytes_, n))
+                at += n * bytes_
         self.slots_end = at
 
     def place(self, t, micro):
@@ -208,7 +209,7 @@ def pools_of(stage):
     pools = [(stage["slots"], stage["slot_bytes"])]
     if "weight_slots" in stage:
         pools += [(stage[f"{x}_slots"], stage[f"{x}_bytes"]) for x in ("through", "weight")]
-    return pools if len(pools) > 1 or pools[0][0] > 1 else []
+    return pools
 
 
 def owners_across(stage, end):

@@ -250,8 +250,9 @@ check_bounds(bool weights)
 		}
 		close_problem(&p);
 	}
-	fprintf(stderr, "BOUND %d %g %g\n", weights, all, proven);
-	assert_true(all > 0 && proven > 0.9 * all);
+	/* that clones for backward may live on to phase weight is not in the
+	 * program's rows */
+	assert_true(all > 0 && proven > (weights ? 0.75 : 0.9) * all);
 }
 
 static void
@@ -381,7 +382,6 @@ check_choices(bool weights)
 			             + (top - least) * i / 3, &proved);
 		close_problem(&p);
 	}
-	fprintf(stderr, "PROVED %d\n", proved);
 	return proved;
 }
 
@@ -457,7 +457,8 @@ slots_are_packed(void **state)
 	(void)state;
 	for (int k = 0; k < 10 * GRAPHS; k++) {
 		size_t n = 1 + gen_next(&seed) % BUFFERS;
-		struct pack_slots slots = { BOUNDARY, 2 + k % 3 };
+		struct pack_slots slots = { .boundary = BOUNDARY,
+			.n = 2 + k % 3 };
 		struct pack_limit limit = { .work = 1000000 };
 		int64_t slot, height, bound, end = 0, bytes[POOLS];
 		Arena *a = arena_new();
@@ -507,6 +508,8 @@ place_in_pools(const struct buffer *b, const struct pack_slots *s,
 	for (int p = 0; p < POOLS; p++) {
 		int64_t n = pack_slots_of(s, p);
 
+		if (n == 1)
+			continue;
 		if (b->offset >= at && b->offset < at + bytes[p])
 			return b->offset + micro % n * bytes[p];
 		at += n * bytes[p];
@@ -577,7 +580,8 @@ pools_are_packed(void **state)
 		pack_slot_bytes(b, n, s, bytes);
 		height = pack_with_slots(b, n, s, &limit, a);
 		for (int p = 0; p < POOLS; p++)
-			slots += pack_slots_of(&s, p) * bytes[p];
+			slots += pack_slots_of(&s, p) > 1
+				? pack_slots_of(&s, p) * bytes[p] : 0;
 		for (size_t i = 0; i < n; i++) {
 			for (size_t j = 0; j < i; j++)
 				assert_false(meet(&b[i], &b[j]));
@@ -596,16 +600,15 @@ pools_are_packed(void **state)
 			}
 		/* one that has the same slot of a pool that this one left, or
 		 * does not have yet */
-		if (s.n < s.nboth)
+		if (s.n > 1 && s.n < s.nboth)
 			check_apart(b, n, &s, bytes, 2, 1, (int)s.n);
-		if (s.nsecond < s.nboth)
+		if (s.nsecond > 1 && s.nsecond < s.nboth)
 			check_apart(b, n, &s, bytes, 0, 2, (int)s.nsecond);
 		assert_true(height == (end > slots ? end : slots));
 		assert_true(height >= pack_slots_bound(b, n, s, a));
 		least += height == pack_slots_bound(b, n, s, a);
 		arena_free(a);
 	}
-	fprintf(stderr, "PACK %d %d\n", least, all);
 	assert_true(least > all / 3);
 }
 

@@ -147,10 +147,10 @@ place_all(struct run *r)
 	int64_t bytes[3], at = 0;
 
 	place_slot_bytes(g, bytes, r->arena);
-	for (int k = 0; k < 3 && (g->slots > 1 || g->weight_slots); k++) {
+	for (int k = 0; k < 3; k++) {
 		pool[k].at = at;
-		pool[k].bytes = bytes[k];
-		at += pool[k].n * bytes[k];
+		pool[k].bytes = pool[k].n > 1 ? bytes[k] : 0;
+		at += pool[k].n * pool[k].bytes;
 	}
 	for (int k = 0; k < spmd_ranks(r->s); k++)
 		memcpy(spmd_rank(r->s, k)->pool, pool, sizeof pool);
