@@ -211,7 +211,8 @@ take_turn(struct order *o, int k)
 	const struct turn *t = &stage->turn[next < last ? next : last];
 	enum part part = t->kind == TURN_FORWARD ? FORWARD
 		: t->kind == TURN_BACKWARD ? BACKWARD
-		: t->kind == TURN_WEIGHT ? WEIGHT : next == last ? NORM : UPDATE;
+		: t->kind == TURN_WEIGHT ? WEIGHT
+		: next == last ? NORM : UPDATE;
 	uint32_t *turn = &o->turn[k % o->c->nrank];
 	bool done = next <= last + 1
 		&& (part == UPDATE ? !o->norms : t->order == *turn)

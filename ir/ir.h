@@ -482,7 +482,8 @@ graph_slots(const Graph *g)
 	return g->slots > 1 ? g->slots : 1;
 }
 /* The last node of phases forward and backward, if phase weight has a turn of
- * its own: what that and updates need of them lies in slots.  0: it has none. */
+ * its own: what that and updates need of them lies in slots.  0: it has
+ * none. */
 NodeId graph_weight_boundary(const Graph *);
 
 Graph *graph_new(const char *name);

@@ -188,9 +188,9 @@ typedef struct Plan {
 
 /* A stage of a pipeline runs a list of turns.  forward: its nodes of phase
  * forward, up to graph_boundary; backward: from there to the first one of phase
- * update, or to graph_weight_boundary if the stage has turns of its gradients
- * of parameters: weight: from there on; update: the rest.  Count passes run before the first turn, on each
- * stage alone. */
+ * update, or to graph_weight_boundary if the stage has turns of weights;
+ * weight: from there on; update: the rest.  Count passes run before the first
+ * turn, on each stage alone. */
 enum turn_kind { TURN_FORWARD, TURN_BACKWARD, TURN_WEIGHT, TURN_UPDATE,
                  TURN_KINDS };
 

@@ -72,7 +72,7 @@ const struct pass_info pass_table[] = {
 	{ "settle", pass_settle, P_STATIC | P_FUSED, 0, 0,
 	  "move updates after the last read of the parameter" },
 	{ "weights", pass_weights, P_STATIC | P_FUSED, 0, MEMORY,
-	  "give gradients of parameters a turn (--schedule zb-h1)" },
+	  "put gradients of parameters into weight turns (zb-h1)" },
 	{ "offload", pass_offload, P_STATIC | P_FUSED, 0, MEMORY,
 	  "keep optimizer states in host memory (--offload)" },
 	{ "layout", pass_layout, P_STATIC | P_FUSED, P_LAYOUT,

@@ -225,7 +225,7 @@ boundary_step(const struct schedule *w, bool backward)
 }
 
 static struct pack_slots
-slots_of(const struct schedule *w)
+slots_of_steps(const struct schedule *w)
 {
 	const struct remat *r = w->r;
 
@@ -238,7 +238,7 @@ slots_of(const struct schedule *w)
 static int64_t
 other_slot_bytes(const struct schedule *w)
 {
-	struct pack_slots slots = slots_of(w);
+	struct pack_slots slots = slots_of_steps(w);
 	int64_t bytes[POOLS] = { 0 };
 
 	for (int32_t y = 0; y < w->ninst; y++) {
@@ -324,7 +324,7 @@ schedule_packed(const struct schedule *w, Arena *scratch)
 			b[n++] = (struct buffer){
 				k, k + 1, r->store[passing].size, 0 };
 	}
-	return pack_with_slots(b, n, slots_of(w),
+	return pack_with_slots(b, n, slots_of_steps(w),
 		&(struct pack_limit){ .work = PACK_WORK, .stop = r->watch },
 		scratch);
 }

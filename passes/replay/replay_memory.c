@@ -179,8 +179,10 @@ check_places(struct replay *r)
 /* Whether the micro-batch has its slot of the pool during the turns of the
  * place. */
 static bool
-has_slot(const struct replay *r, int64_t i, int pool)
+owns_slot(const struct replay *r, int64_t i, int pool)
 {
+	if (r->pool[pool].n <= 1)
+		return false;
 	if (!r->p->weight_slots)
 		return pool == 0;
 	return pool == 1 || (pool == 0 ? r->last[i] <= r->turned
@@ -206,7 +208,7 @@ check_slots(struct replay *r)
 			pool = -1;
 		fits = pool < 0 && t->offset >= r->slots_end;
 		for (int k = 0; k < 3; k++)
-			fits |= r->pool[k].n > 1 && (pool < 0 ? has_slot(r, i, k) : pool == k)
+			fits |= (pool < 0 ? owns_slot(r, i, k) : pool == k)
 				&& t->offset >= r->pool[k].at
 				&& t->offset + t->bytes
 				<= r->pool[k].at + r->pool[k].bytes;

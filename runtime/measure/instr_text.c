@@ -8,7 +8,9 @@ instr_phase(int32_t phase)
 	static const char *const text[] = { "forward", "recompute", "backward",
 	                                    "weight", "update", "count" };
 
-	return phase < 0 ? "other" : text[phase < CKR_COUNT ? phase : CKR_COUNT];
+	return phase < 0        ? "other"
+	       : phase < CKR_COUNT ? text[phase]
+				   : text[CKR_COUNT];
 }
 
 uint32_t
