@@ -9,6 +9,7 @@
 #include "passes/pareto/pareto.h"
 #include "passes/planner/remat_cut.h"
 #include "passes/planner/set_generators.h"
+#include "passes/replay/replay.h"
 #include "tests/plan/plan_test.h"
 
 #include <math.h>
@@ -174,6 +175,107 @@ pools_are_exact(void **state)
 		close_problem(&p);
 	}
 	assert_true(all > 0);
+}
+
+/* ---- replay ---- */
+
+/* Whether the plan with tensor t at that offset is refused for its slots. */
+static bool
+is_refused(const Plan *plan, int64_t t, int64_t offset)
+{
+	Plan p = *plan;
+	Arena *a = arena_new();
+	char *text = NULL;
+	size_t n = 0;
+	FILE *out = open_memstream(&text, &n);
+	Diag *d = diag_new("test", out);
+	bool ok;
+
+	p.tensor = arena_copy(a, plan->tensor,
+	                      (size_t)plan->ntensor * sizeof *p.tensor);
+	p.tensor[t].offset = offset;
+	ok = plan_replay(&p, d);
+	diag_free(d);
+	fclose(out);
+	ok |= !strstr(text, "replay: slot: ");
+	free(text);
+	arena_free(a);
+	return !ok;
+}
+
+static bool
+has_alias(const Plan *p, int64_t t)
+{
+	for (int64_t i = 0; i < p->ntensor; i++)
+		if (p->tensor[i].alias_of == t)
+			return true;
+	return false;
+}
+
+/* The last step of forward, or of forward and backward. */
+static int64_t
+last_of(const Plan *p, bool backward)
+{
+	int64_t at = -1;
+
+	for (int64_t i = 0; i < p->nstep; i++)
+		if (p->step[i].phase == PH_FORWARD
+		    || (backward && p->step[i].phase == PH_BACKWARD))
+			at = i;
+	return at;
+}
+
+/* What lives between turns behind all slots, and what lives within one in a
+ * slot that its micro-batch has not yet, or no more.  moved: how often. */
+static void
+move_tensors(const Plan *p, int moved[3])
+{
+	int64_t forward = last_of(p, false), backward = last_of(p, true);
+	int64_t weight_at = (p->slots > 1 ? p->slots * p->slot_bytes : 0)
+		+ (p->through_slots > 1
+		   ? p->through_slots * p->through_bytes : 0);
+
+	for (int64_t i = 0; i < p->ntensor; i++) {
+		const struct plan_tensor *t = &p->tensor[i];
+		bool rests = t->first <= backward && t->last > backward
+			&& t->first > forward && p->weight_slots > 1;
+
+		if (t->resident || t->alias_of >= 0 || has_alias(p, i)
+		    || !t->bytes)
+			continue;
+		if (rests)
+			assert_true(is_refused(p, i, p->sum.arena));
+		moved[0] += rests;
+		if (t->first > backward && p->slots > 1
+		    && t->bytes <= p->slot_bytes) {
+			assert_true(is_refused(p, i, 0));
+			moved[1]++;
+		}
+		if (t->last <= forward && p->weight_slots > 1
+		    && t->bytes <= p->weight_bytes) {
+			assert_true(is_refused(p, i, weight_at));
+			moved[2]++;
+		}
+	}
+}
+
+static void
+pools_are_replayed(void **state)
+{
+	int moved[3] = { 0 };
+
+	(void)state;
+	for (uint64_t k = 0; k < GRAPHS; k++) {
+		Graph *g = make_weights(k);
+		struct bench b;
+
+		bench_open(&b);
+		assert_true(bench_run(&b, g));
+		move_tensors(b.pass.planned.plan, moved);
+		bench_close(&b);
+		graph_free(g);
+	}
+	assert_true(moved[0] > 10 && moved[1] > 10 && moved[2] > 10);
 }
 
 /* ---- bounds ---- */
@@ -618,6 +720,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(bytes_are_exact),
 		cmocka_unit_test(pools_are_exact),
+		cmocka_unit_test(pools_are_replayed),
 		cmocka_unit_test(bounds_hold),
 		cmocka_unit_test(bounds_hold_with_weights),
 		cmocka_unit_test(layers_are_proven),
