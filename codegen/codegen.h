@@ -78,6 +78,7 @@ struct codegen_schedules {
 	const Plan *plan;               /* NULL: there are stages */
 	const struct codegen_stage *stage; /* [nstage]; g has their weights */
 	int nstage;
+	int nmicro;                     /* micro-batches of a step */
 	int nrank;                      /* ranks of the pipeline: rank r has
 	                                 * the stages r, nrank + r... */
 	const Graph *reference;         /* the same with all activations kept,

@@ -6,7 +6,7 @@
 #include <string.h>
 
 /* The parts of a stage's plan. */
-enum part { FORWARD, BACKWARD, NORM, UPDATE, PARTS };
+enum part { FORWARD, BACKWARD, WEIGHT, NORM, UPDATE, PARTS };
 
 struct stage_parts {
 	int64_t end[PARTS];             /* steps */
@@ -37,9 +37,12 @@ find_parts(const struct emitted_program *p)
 	while (i < n && p->plan->step[i].phase == PH_FORWARD)
 		i++;
 	parts.end[FORWARD] = i;
-	while (i < n && p->plan->step[i].phase != PH_UPDATE)
-		i++;
-	parts.end[BACKWARD] = i;
+	parts.end[BACKWARD] = parts.end[FORWARD];
+	for (; i < n && p->plan->step[i].phase != PH_UPDATE; i++)
+		if (!p->plan->weight_slots
+		    || p->plan->step[i].phase == PH_BACKWARD)
+			parts.end[BACKWARD] = i + 1;
+	parts.end[WEIGHT] = i;
 	for (int64_t k = n; k-- > i;)
 		if (joins_stages(node_of_step(p, k)))
 			norm = k;
@@ -60,6 +63,8 @@ check_parts(const struct emitted_program *p, const struct stage_parts *parts,
 
 		ok &= i < parts->end[BACKWARD]
 			? phase == PH_BACKWARD || phase == PH_RECOMPUTE
+			: i < parts->end[WEIGHT]
+			? phase == PH_WEIGHT || phase == PH_RECOMPUTE
 			: phase == PH_UPDATE;
 	}
 	return ok || diag_internal(d, "codegen: steps of stage %u are not in "
@@ -97,13 +102,28 @@ order_parts(struct emitted_stages *s, const struct stage_parts *parts)
 {
 	for (int k = 0; k < s->n; k++)
 		add_turns(s, k, FORWARD);
-	for (int k = s->n; k-- > 0;)
-		add_turns(s, k, BACKWARD);
+	for (int part = BACKWARD; part <= WEIGHT; part++)
+		for (int k = s->n; k-- > 0;)
+			add_turns(s, k, part);
 	s->update = s->ninstr;
 	for (int part = NORM; part <= UPDATE; part++)
 		for (int k = 0; k < s->n; k++)
 			add_part(s, &s->program[k], parts[k].end[part - 1],
 			         parts[k].end[part]);
+}
+
+/* How many micro-batches it takes until one has the slots of the first in all
+ * pools, or how many there are. */
+static int64_t
+count_sets(const struct codegen_stage *of, const struct codegen_schedules *c)
+{
+	const Plan *p = of->plan;
+	int64_t n = of->slots > 1 ? of->slots : 1, all = n;
+
+	while (p->weight_slots && all < c->nmicro
+	       && (all % n || all % p->through_slots || all % p->weight_slots))
+		all++;
+	return all;
 }
 
 /* ---- messages ---- */
@@ -180,10 +200,12 @@ static bool
 take_part(struct order *o, int k, enum part part, const struct turn *t)
 {
 	static const char *const kind[PARTS] = { "CKR_TURN_FORWARD",
-		"CKR_TURN_BACKWARD", "CKR_TURN_NORM", "CKR_TURN_UPDATE" };
+		"CKR_TURN_BACKWARD", "CKR_TURN_WEIGHT", "CKR_TURN_NORM",
+		"CKR_TURN_UPDATE" };
 	const struct codegen_stage *stage = &o->c->stage[k];
+	int64_t set = t->micro % o->s->sets[k];
 	bool second = part <= BACKWARD && stage->second
-		&& stage->has_second[t->slot];
+		&& stage->has_second[set];
 	const struct emitted_program *p = second ? &o->s->second[k]
 		: &o->s->program[k];
 	struct stage_parts parts = second ? find_parts(p) : o->parts[k];
@@ -194,7 +216,7 @@ take_part(struct order *o, int k, enum part part, const struct turn *t)
 	run_steps(o, p, first, end, true);
 	if (first < end)
 		o->s->turn[o->s->nturn++] = (struct emitted_turn){ kind[part],
-			p->instr[first], p->instr[end - 1] + 1, k, t->slot,
+			p->instr[first], p->instr[end - 1] + 1, k, set,
 			t->micro };
 	return true;
 }
@@ -209,6 +231,7 @@ take_turn(struct order *o, int k)
 	const struct turn *t = &stage->turn[next < last ? next : last];
 	enum part part = t->kind == TURN_FORWARD ? FORWARD
 		: t->kind == TURN_BACKWARD ? BACKWARD
+		: t->kind == TURN_WEIGHT ? WEIGHT
 		: next == last ? NORM : UPDATE;
 	uint32_t *turn = &o->turn[k % o->c->nrank];
 	bool done = next <= last + 1
@@ -410,11 +433,13 @@ stages_collect(Arena *a, const struct codegen_schedules *c,
 	s->shared = arena_array(a, n, sizeof *s->shared);
 	s->inputs = arena_array(a, n, sizeof *s->inputs);
 	s->part = arena_array(a, 2 * PARTS * n, sizeof *s->part);
+	s->sets = arena_array(a, n, sizeof *s->sets);
 	parts = arena_array(a, n, sizeof *parts);
 	if (!collect_programs(s, c, inputs, a, d))
 		return NULL;
 	for (int k = 0; k < s->n; k++) {
 		parts[k] = find_parts(&s->program[k]);
+		s->sets[k] = count_sets(&c->stage[k], c);
 		if (!check_parts(&s->program[k], &parts[k], d))
 			return NULL;
 		if (s->second[k].plan) {
@@ -501,6 +526,28 @@ second_slots(struct out *o, const struct emitted_stages *s, int k)
 	return arena_printf(o->arena, "second%d", k);
 }
 
+/* The pools of a stage: what has one slot alone may lie anywhere. */
+static void
+emit_pools(struct out *o, const struct codegen_stage *of)
+{
+	const Plan *p = of->plan;
+	const int64_t pool[][2] = {
+		{ of->slots, p->slot_bytes },
+		{ p->through_slots, p->through_bytes },
+		{ p->weight_slots, p->weight_bytes },
+	};
+	int64_t at = 0;
+
+	for (size_t k = 0; k < sizeof pool / sizeof *pool; k++) {
+		int64_t n = pool[k][0] > 1 ? pool[k][0] : 1;
+		int64_t bytes = n > 1 ? pool[k][1] : 0;
+
+		out_put(o, "{ %" PRId64 ", %" PRId64 ", %" PRId64 " }, ", at,
+		        bytes, n);
+		at += k ? n * bytes : plan_first_pool_bytes(p);
+	}
+}
+
 void
 stages_emit(struct out *o, const struct emitted_stages *s)
 {
@@ -512,13 +559,13 @@ stages_emit(struct out *o, const struct emitted_stages *s)
 	out_put(o, "\nstatic const struct ckr_stage stage[] = {\n");
 	for (int k = 0; k < s->n; k++) {
 		const struct emitted_program *p = &s->program[k];
-		bool slots = plan_has_slots(p->plan);
 
-		out_put(o, "\t{ %" PRIu64 ", %" PRIu64 ", { %" PRId64 ", %"
-		        PRId64 " }, %d, %s },\n", p->arena_bytes,
-		        p->resident_bytes, slots ? p->plan->slot_bytes : 0,
+		out_put(o, "\t{ %" PRIu64 ", %" PRIu64 ", { ", p->arena_bytes,
+		        p->resident_bytes);
+		emit_pools(o, &s->of[k]);
+		out_put(o, "}, %" PRId64 ", %" PRId64 ", %s },\n", s->sets[k],
 		        s->of[k].second ? s->second[k].plan->slot_bytes : 0,
-		        slots ? s->of[k].slots : 1, second[k]);
+		        second[k]);
 	}
 	out_put(o, "};\n\nstatic const struct ckr_turn turn[] = {\n");
 	for (int i = 0; i < s->nturn; i++) {

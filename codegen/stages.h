@@ -13,9 +13,9 @@ struct emitted_turn {
 
 /* The tensors of a program: those that are shared, stage by stage, then the
  * others.  Its instructions: forward of the first to the last stage, backward
- * of the last to the first, the updates up to the norm over stages, the other
- * updates.  What belongs to a second plan stands behind the same of the
- * first. */
+ * of the last to the first, turns of weights likewise, the updates up to the
+ * norm over stages, the other updates.  What belongs to a second plan stands
+ * behind the same of the first. */
 struct emitted_stages {
 	int n, nrank;                   /* stages; ranks of the pipeline */
 	struct emitted_program *program;        /* [n] */
@@ -30,6 +30,7 @@ struct emitted_stages {
 	struct shared_values *shared;           /* [n] */
 	const unsigned char **inputs;           /* [n]: as tables_inputs */
 	int64_t nshared, ntensor, ninstr, update;
+	int64_t *sets;                  /* [n]: ckr_stage.slots */
 	struct emitted_part *part;
 	int npart;
 	struct emitted_turn *turn;      /* in an order in which each finds what

@@ -89,8 +89,8 @@ counterpart_of(const struct emitted_program *p, int64_t i,
 static bool
 is_in_slot(const struct emitted_program *p, int64_t i)
 {
-	return plan_has_slots(p->plan) && !p->resident[i] && !p->host[i]
-		&& (int64_t)p->offset[i] < p->plan->slot_bytes;
+	return !p->resident[i] && !p->host[i]
+		&& (int64_t)p->offset[i] < plan_slots_bytes(p->plan);
 }
 
 /* The parameter that v is a view of, or that it was fetched from; 0: none. */

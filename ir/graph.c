@@ -323,6 +323,17 @@ graph_boundary(const Graph *g)
 	return id;
 }
 
+NodeId
+graph_weight_boundary(const Graph *g)
+{
+	NodeId id = g->weight_slots ? g->nnode - 1 : 0;
+
+	while (id > 0 && g->node[id].phase != PH_FORWARD
+	       && g->node[id].phase != PH_BACKWARD)
+		id--;
+	return id;
+}
+
 bool
 graph_has_op(const Graph *g, Op op)
 {
@@ -529,6 +540,8 @@ graph_clone(const Graph *g)
 	c->stage = g->stage;
 	c->slots = g->slots;
 	c->other_slots = g->other_slots;
+	c->through_slots = g->through_slots;
+	c->weight_slots = g->weight_slots;
 	return c;
 }
 

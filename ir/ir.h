@@ -308,7 +308,10 @@ typedef struct Val {
 /* ---- nodes ---- */
 
 typedef enum {
-	PH_FORWARD, PH_RECOMPUTE, PH_BACKWARD, PH_UPDATE, PH_COUNT
+	PH_FORWARD, PH_RECOMPUTE, PH_BACKWARD,
+	PH_WEIGHT,                      /* of backward, what no other stage of a
+	                                 * pipeline waits for */
+	PH_UPDATE, PH_COUNT
 } Phase;
 
 /* One op inside a loop.  arg >= 0: the loop's input; arg < 0: the result of
@@ -418,6 +421,11 @@ typedef struct Graph {
 	                                 * and backward; 0: one */
 	int64_t other_slots;            /* bytes that others keep meanwhile,
 	                                 * under another plan of the stage */
+	int64_t through_slots;          /* if phase weight has a turn of its
+	                                 * own: those that keep what is alive
+	                                 * from forward to there, */
+	int64_t weight_slots;           /* and from backward to there; 0: it has
+	                                 * none */
 	int64_t context;                /* so many replicas side by side have
 	                                 * the same samples, each a part of
 	                                 * their positions; 0: each has its
@@ -481,6 +489,10 @@ graph_has_slots(const Graph *g)
 {
 	return g->slots > 1 || g->other_slots > 0;
 }
+/* The last node of phases forward and backward, if phase weight has a turn of
+ * its own: what that and updates need of them lies in slots.  0: it has
+ * none. */
+NodeId graph_weight_boundary(const Graph *);
 
 Graph *graph_new(const char *name);
 void graph_free(Graph *);

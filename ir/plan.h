@@ -141,7 +141,8 @@ struct plan_summary {
 	int64_t saved;                  /* bytes alive after forward */
 	/* saved values kept in 16 bits */
 	int64_t nlow_precision, low_precision_bytes;
-	double forward_sec, backward_sec, update_sec, recompute_sec, step_sec;
+	double forward_sec, backward_sec, weight_sec, update_sec;
+	double recompute_sec, step_sec;
 	double recompute_flops, step_flops;
 	double sent, sent_sec;          /* bytes sent between ranks; seconds of
 	                                 * a step that they take */
@@ -166,6 +167,12 @@ typedef struct Plan {
 	                                 * slot_bytes are those of the first */
 	int64_t other_slots;            /* bytes of the slots in flight under
 	                                 * the stage's other plan */
+	/* With turns of weights slots follow of what lives from forward to
+	 * there, then of what lives from backward to there; offsets are those
+	 * of the first of each.  Where there is one slot alone, what has it may
+	 * lie anywhere. */
+	int64_t through_slots, through_bytes;
+	int64_t weight_slots, weight_bytes;     /* 0: no such turns */
 	int64_t ranks;                  /* this is the plan of one of so many
 	                                 * ranks; 0: of one alone */
 	bool from_graph;                /* made by `ckc plan` of a standalone
@@ -183,9 +190,11 @@ typedef struct Plan {
 
 /* A stage of a pipeline runs a list of turns.  forward: its nodes of phase
  * forward, up to graph_boundary; backward: from there to the first one of phase
- * update; update: the rest.  Count passes run before the first turn, on each
- * stage alone. */
-enum turn_kind { TURN_FORWARD, TURN_BACKWARD, TURN_UPDATE };
+ * update, or to graph_weight_boundary if the stage has turns of weights;
+ * weight: from there on; update: the rest.  Count passes run before the first
+ * turn, on each stage alone. */
+enum turn_kind { TURN_FORWARD, TURN_BACKWARD, TURN_WEIGHT, TURN_UPDATE,
+                 TURN_KINDS };
 
 struct turn {
 	enum turn_kind kind;
@@ -205,8 +214,9 @@ plan_has_slots(const Plan *p)
 	return p->slots > 1 || p->other_slots > 0;
 }
 
+/* Of pool_0: what lives from forward to backward alone. */
 static inline int64_t
-plan_slots_bytes(const Plan *p)
+plan_first_pool_bytes(const Plan *p)
 {
 	return plan_has_slots(p) ? p->slots * p->slot_bytes + p->other_slots
 		: 0;
@@ -224,6 +234,16 @@ static inline int64_t
 plan_sent(const struct plan_step *s)
 {
 	return s->read[s->nread - 1];
+}
+
+/* Bytes of all slots. */
+static inline int64_t
+plan_slots_bytes(const Plan *p)
+{
+	return plan_first_pool_bytes(p)
+		+ (p->through_slots > 1
+		   ? p->through_slots * p->through_bytes : 0)
+		+ (p->weight_slots > 1 ? p->weight_slots * p->weight_bytes : 0);
 }
 
 /* The step after which the results of step i are there. */

@@ -113,6 +113,7 @@ struct options {
 	                                 * they are an account of memory */
 	int64_t chunks;                 /* stages of each rank of the pipeline
 	                                 * (interleaved schedule); 0: one */
+	bool zero_bubble;               /* schedule zb-h1 */
 	int64_t tp;                     /* ranks of the tensor-parallel group;
 	                                 * 0: none */
 	int64_t dp;                     /* replicas; DP_ANY, DP_TRY; 0: one

@@ -122,6 +122,10 @@ struct pipeline_stage {
 	struct planned planned;         /* of this graph */
 	int slots;                      /* most micro-batches between their
 	                                 * forward and their backward turn */
+	int through_slots;              /* with turns of weights: between their
+	                                 * forward and their weight turn, */
+	int weight_slots;               /* between backward and weight turn; 0:
+	                                 * there are no such turns */
 	int64_t slot_bytes;             /* what one of them keeps meanwhile */
 	struct turn *turn;
 	int nturn;
@@ -143,9 +147,11 @@ struct stage_cut {
 
 /* Micro-batches run through all stages.  Rank r of the pipeline has the stages
  * r, nrank + r, 2 nrank + r...: its chunks.  With one chunk the schedule is
- * 1F1B, with more the interleaved one (Narayanan et al. 2021). */
+ * 1F1B or ZB-H1 (Qi et al. 2023), with more the interleaved one (Narayanan et
+ * al. 2021). */
 struct pipeline {
 	int nrank, nchunk;
+	bool zero_bubble;               /* ZB-H1 */
 	int nstage, nmicro;             /* nstage = nrank * nchunk */
 	struct pipeline_stage *stage;   /* [nstage] */
 	const struct stage_cut *cut;    /* [nstage - 1] */

@@ -71,6 +71,8 @@ const struct pass_info pass_table[] = {
 	  "element-wise loops, classifier" },
 	{ "settle", pass_settle, P_STATIC | P_FUSED, 0, 0,
 	  "move updates after the last read of the parameter" },
+	{ "weights", pass_weights, P_STATIC | P_FUSED, 0, MEMORY,
+	  "put gradients of parameters into weight turns (zb-h1)" },
 	{ "offload", pass_offload, P_STATIC | P_FUSED, 0, MEMORY,
 	  "keep optimizer states in host memory (--offload)" },
 	{ "layout", pass_layout, P_STATIC | P_FUSED, P_LAYOUT,

@@ -17,6 +17,7 @@
 #define CKR_MAX_GROUP 1024      /* ranks of a group, see enum ckr_axis */
 #define CKR_ANY_REPLICAS UINT32_MAX
 #define CKR_PROGRAMS 3          /* programs of a library */
+#define CKR_POOLS 3             /* of a stage's slots */
 #define CKR_JOINED_BYTES 32768  /* of what a launch does for many tensors */
 
 /* ORDER DT: as runtime/support/dtypes.h, from 1.  An element of the last two
@@ -58,8 +59,9 @@ enum ckr_flag {
 	CKR_HOST = 1024,        /* the offset counts from the host block: of
 	                         * memory beside the device's, which only
 	                         * CKR_FETCH and CKR_OFFLOAD access */
-	CKR_SLOT = 2048,        /* the offset counts from the slot of the
-	                         * micro-batch, see struct ckr_stage */
+	CKR_SLOT = 2048,        /* it lies in slot 0 of the pool that has its
+	                         * offset, and in those of the micro-batch as
+	                         * far from their beginning: struct ckr_stage */
 	CKR_OWN_EXPERTS = 4096  /* with shard_of: a shard of an expert group,
 	                         * not of a zero group */
 };
@@ -151,8 +153,8 @@ struct ckr_comm {
  * micro-batches before count pass n + 1 does; all count passes run before the
  * step proper.  An instruction of a count pass reads inputs and what does not
  * change in a step, and leaves nothing in the arena. */
-enum ckr_phase { CKR_FORWARD, CKR_RECOMPUTE, CKR_BACKWARD, CKR_UPDATE,
-                 CKR_COUNT };
+enum ckr_phase { CKR_FORWARD, CKR_RECOMPUTE, CKR_BACKWARD, CKR_WEIGHT,
+                 CKR_UPDATE, CKR_COUNT };
 
 struct ckr_tensor {
 	const char *name;       /* initializer's, input's or value's name */
@@ -374,23 +376,37 @@ struct ckr_env {
  * there is any), NULL for an absent one.  c: constants of this call. */
 typedef void ckr_kernel(void *const *p, const int64_t *c, struct ckr_env *env);
 
+/* Places of the arena that micro-batches have in turn: slot k is `bytes` from
+ * at + k * bytes on. */
+struct ckr_slot_pool {
+	uint64_t at, bytes;
+	uint32_t slots;
+};
+
 /* A stage of a pipeline (Huang et al. 2019; Narayanan et al. 2021): bytes of
- * one of its ranks.  Each micro-batch between its forward and its backward turn
- * has a slot.  Slots lie one after the other, from the begin of the arena on.
- * Turns in some slots may run a second plan (Korthikanti et al. 2023, appendix
- * C), which keeps other bytes. */
+ * one of its ranks.  A micro-batch has slots: between its forward and its
+ * backward turn one of pool[0]; with turns of weights (Qi et al. 2023) between
+ * its forward and its weight turn one of pool[1], and from backward on one of
+ * pool[2].  Pools without slots have no bytes. */
 struct ckr_stage {
 	uint64_t arena_bytes, resident_bytes;
-	uint64_t slot_bytes[2];         /* of a slot of either plan */
-	uint32_t slots;
+	struct ckr_slot_pool pool[CKR_POOLS];
+	uint32_t slots;         /* different sets of slots: in set k micro-batch
+	                         * k's, whose number in each pool is k modulo
+	                         * that pool's slots */
+	/* Turns in some slots of pool[0] may run a second plan (Korthikanti et
+	 * al. 2023, appendix C), which keeps other bytes. */
+	uint64_t second_bytes;  /* of such a slot */
 	const unsigned char *second;    /* [slots]: 1: it has the second plan;
 	                                 * NULL: none has */
 };
 
-/* CKR_TURN_NORM: of an update, what comes before the norm of the gradients of
- * all stages; CKR_TURN_UPDATE: the rest.  Of both a stage has one at most. */
-enum ckr_turn_kind { CKR_TURN_FORWARD, CKR_TURN_BACKWARD, CKR_TURN_NORM,
-                     CKR_TURN_UPDATE };
+/* CKR_TURN_WEIGHT: what is left of backward when the others have what they wait
+ * for.  CKR_TURN_NORM: of an update, what comes before the norm of the gradients
+ * of all stages; CKR_TURN_UPDATE: the rest.  Of both a stage has one at
+ * most. */
+enum ckr_turn_kind { CKR_TURN_FORWARD, CKR_TURN_BACKWARD, CKR_TURN_WEIGHT,
+                     CKR_TURN_NORM, CKR_TURN_UPDATE };
 
 /* Instructions first .. end - 1 for one micro-batch, which all are of one
  * stage.  In the order of the table each turn finds what it receives sent, and

@@ -275,6 +275,7 @@ add_stages(struct driver *d, struct codegen_schedules *c)
 	c->stage = stage;
 	c->nstage = l->nstage;
 	c->nrank = l->nrank;
+	c->nmicro = l->nmicro;
 }
 
 static bool

@@ -292,12 +292,13 @@ static const struct option_spec table[] = {
 	  "the budget; with --dump=memory: an account of their memory from "
 	  "the plan of the whole model",
 	  FROM_TO(1, 1000000) },
-	{ "schedule", "1f1b|interleaved=V", G_LOOK, set_schedule,
-	  FIELD(opt.chunks), C,
+	{ "schedule", "1f1b|interleaved=V|zb-h1", G_LOOK, set_schedule,
+	  FIELD(opt), C,
 	  "with --pp: order of forward and backward turns of micro-batches; "
 	  "interleaved=V: each rank has V stages and is idle for one V-th of "
-	  "the time, but needs more memory and V times the messages (default: "
-	  "1f1b)" },
+	  "the time, but needs more memory and V times the messages; zb-h1: "
+	  "gradients of parameters are computed while others would wait "
+	  "(default: 1f1b)" },
 	{ "interleave", "M", G_LOOK, set_whole, FIELD(opt.interleave), C,
 	  "with --pp and --dump=memory: model chunks per stage (default: 1)",
 	  FROM_TO(1, 1000000) },

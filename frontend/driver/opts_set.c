@@ -408,14 +408,17 @@ bool
 set_schedule(struct arg_parser *p, const char *arg, void *field)
 {
 	static const char interleaved[] = "interleaved=";
+	struct options *o = field;
 	size_t n = sizeof interleaved - 1;
 	uint64_t chunks = 1;
 
-	if (strcmp(arg, "1f1b") != 0
+	o->zero_bubble = strcmp(arg, "zb-h1") == 0;
+	if (strcmp(arg, "1f1b") != 0 && !o->zero_bubble
 	    && (strncmp(arg, interleaved, n) != 0
 	        || !number_whole(arg + n, GROUP_MAX, &chunks) || chunks < 2))
-		return reject_value(p, arg, "1f1b or interleaved=V with V > 1");
-	*(int64_t *)field = chunks > 1 ? (int64_t)chunks : 0;
+		return reject_value(p, arg, "1f1b, interleaved=V with V > 1 "
+		                    "or zb-h1");
+	o->chunks = chunks > 1 ? (int64_t)chunks : 0;
 	return true;
 }
 

@@ -89,6 +89,17 @@ check_stages(struct cli *c, FILE *err)
 		        "stages\n");
 		return 2;
 	}
+	if (!are_planned(c) && o->pp > 1 && o->zero_bubble) {
+		fprintf(err, "ckc: --schedule zb-h1: expected --pp without "
+		        "--dump=memory and --interleave, whose account knows "
+		        "1f1b and interleaved=V; try: --dump=plan\n");
+		return 2;
+	}
+	if (o->zero_bubble && c->automatic) {
+		fprintf(err, "ckc: --auto does not go with --schedule zb-h1; "
+		        "add it to the line that --auto prints\n");
+		return 2;
+	}
 	if (!are_planned(c)) {
 		/* of the account of memory */
 		if (o->chunks && !o->interleave)

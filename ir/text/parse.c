@@ -69,6 +69,9 @@ read_stage(struct parser *p)
 	return tok_int(p, 0, "stage", &g->stage)
 		&& read_ranks(p, "stages", &g->stages)
 		&& read_ranks(p, "slots", &g->slots)
+		&& (!tok_word(p, "weight")
+		    || (read_ranks(p, "slots", &g->through_slots)
+		        && read_ranks(p, "slots", &g->weight_slots)))
 		&& (g->stage < g->stages
 		    || tok_fault(p, "expected a stage below %lld, found %lld",
 		                 (long long)g->stages, (long long)g->stage));

@@ -43,9 +43,9 @@
  * by itself, `streams N` the random streams handed out, `ranks N` those of the
  * tensor-parallel group, `replicas N exactly` Graph.replicas and .exact,
  * `zero_group N` Graph.zero_group, `expert_group N` Graph.expert_group,
- * `stage N P K` Graph.stage, .stages and .slots, `other_slots N`
- * Graph.other_slots, `context N zigzag` Graph.context, `adds` Graph.adds,
- * `halves N` Graph.halves.
+ * `stage N P K weight T W` Graph.stage, .stages, .slots, .through_slots and
+ * .weight_slots, `other_slots N` Graph.other_slots, `context N zigzag`
+ * Graph.context, `adds` Graph.adds, `halves N` Graph.halves.
  *
  * Values are printed in the order of their ids, nodes in their own order, and
  * origins in the order in which nodes first mention them, so that equal
@@ -66,7 +66,7 @@ const char *const text_prop[] = {
 };
 
 const char *const text_phase[PH_COUNT] = {
-	"forward", "recompute", "backward", "update"
+	"forward", "recompute", "backward", "weight", "update"
 };
 
 const char *const text_kind[V_KIND_COUNT] = {
@@ -391,8 +391,13 @@ text_print(const Graph *g, FILE *out)
 		fprintf(out, "\texpert_group %lld\n",
 		        (long long)g->expert_group);
 	if (g->stages)
-		fprintf(out, "\tstage %lld %lld %lld\n", (long long)g->stage,
+		fprintf(out, "\tstage %lld %lld %lld", (long long)g->stage,
 		        (long long)g->stages, (long long)g->slots);
+	if (g->stages && g->weight_slots)
+		fprintf(out, " weight %lld %lld", (long long)g->through_slots,
+		        (long long)g->weight_slots);
+	if (g->stages)
+		putc('\n', out);
 	if (g->other_slots)
 		fprintf(out, "\tother_slots %lld\n",
 		        (long long)g->other_slots);

@@ -185,18 +185,22 @@ verify_val(struct verify *c, const Val *v)
 		bad(c, NULL, v, "is too large");
 }
 
-/* Forward nodes come before backward and updates; what is recomputed may stand
- * anywhere. */
+/* Forward nodes come before backward and updates, those of backward before
+ * phase weight; what is recomputed may stand anywhere. */
 static void
 check_phases(struct verify *c)
 {
-	bool begun = false;
+	bool begun = false, weight = false;
 
 	FOR_NODES (n, c->g) {
 		if (n->phase == PH_FORWARD && begun)
 			bad(c, n, NULL, "forward node after the start of the "
 			    "backward phase");
+		if (n->phase == PH_BACKWARD && weight)
+			bad(c, n, NULL, "node of the backward phase after the "
+			    "start of the weight phase");
 		begun |= n->phase == PH_BACKWARD || n->phase == PH_UPDATE;
+		weight |= n->phase == PH_WEIGHT;
 	}
 }
 
@@ -537,7 +541,7 @@ graph_props(const Graph *g)
 	if (g->loss && val_nelem(loss) == 1 && dtype_info[loss->dt].cls == 'f')
 		props |= P_LOSS;
 	FOR_NODES (n, g) {
-		if (n->phase == PH_BACKWARD)
+		if (n->phase == PH_BACKWARD || n->phase == PH_WEIGHT)
 			props |= P_BWD;
 		if (op_info[n->op].flags & F_UPDATE
 		    || (n->op == OP_ACCUMULATE && !n->count_pass))

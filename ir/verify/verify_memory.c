@@ -209,13 +209,14 @@ verify_memory_props(const Graph *g)
 /* The first node that applies a gradient, and the one that ends what runs once
  * for every micro-batch: nothing but updates follows. */
 struct borders {
-	NodeId apply, update, backward;
+	NodeId apply, update, backward, weight;
 };
 
 static struct borders
 find_borders(const Graph *g)
 {
-	struct borders b = { g->nnode, g->nnode, graph_boundary(g) + 1 };
+	struct borders b = { g->nnode, g->nnode, graph_boundary(g) + 1,
+		graph_weight_boundary(g) + 1 };
 
 	for (NodeId i = g->nnode - 1; i > 0; i--) {
 		const Node *n = &g->node[i];
@@ -308,7 +309,8 @@ verify_waits(struct verify *c)
 		            && waits_across(id, n, b.update))))
 			bad(c, n, NULL, "the transfer ends after node %u, when "
 			    "updates have begun", n->wait);
-		if (g->stages && waits_across(id, n, b.backward))
+		if (g->stages && (waits_across(id, n, b.backward)
+		                  || waits_across(id, n, b.weight)))
 			bad(c, n, NULL, "the transfer ends after node %u, in "
 			    "another turn of the stage", n->wait);
 		if (n->wait < message_last(g, id))

@@ -203,6 +203,8 @@ plan_build(Pass *p, const Graph *g, bool claimed)
 	plan->ranks = g->ranks;
 	plan->slots = graph_slots(g);
 	plan->other_slots = g->other_slots;
+	plan->through_slots = g->through_slots;
+	plan->weight_slots = g->weight_slots;
 	plan->device = device_of(g);
 	add_residents(&b);
 	FOR_NODES (n, g)

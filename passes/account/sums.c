@@ -7,6 +7,7 @@
  */
 #include "passes/account/account.h"
 #include "passes/cost/lanes.h"
+#include "passes/place/pack.h"
 
 static void
 extend_lifetime(struct plan_tensor *t, int64_t step)
@@ -35,6 +36,18 @@ last_forward(const Plan *plan)
 
 	for (int64_t i = 0; i < plan->nstep; i++)
 		if (plan->step[i].phase == PH_FORWARD)
+			b = i;
+	return b;
+}
+
+/* The last step before turns of weights. */
+static int64_t
+last_backward(const Plan *plan)
+{
+	int64_t b = last_forward(plan);
+
+	for (int64_t i = b + 1; i < plan->nstep; i++)
+		if (plan->step[i].phase == PH_BACKWARD)
 			b = i;
 	return b;
 }
@@ -135,7 +148,10 @@ sum_memory(Plan *plan, Arena *a)
 	int64_t *first = arena_array(a, (size_t)plan->ntensor + 1, 8);
 	int64_t *last = arena_array(a, (size_t)plan->ntensor + 1, 8);
 	int64_t *delta = arena_array(a, (size_t)plan->nstep + 2, 8);
-	int64_t boundary = last_forward(plan), live = 0;
+	struct pack_slots slots = { last_forward(plan), plan->slots,
+		last_backward(plan), plan->through_slots, plan->weight_slots,
+		plan->other_slots };
+	int64_t live = 0, slot[POOLS + 1] = { 0 };
 	int64_t host_arena = 0;
 	bool placed = false;
 
@@ -171,13 +187,15 @@ sum_memory(Plan *plan, Arena *a)
 			s->nlow_precision++;
 			s->low_precision_bytes += t->bytes;
 		}
-		if (first[i] <= boundary && boundary < last[i])
-			s->saved += t->bytes;
+		slot[pack_pool_of(&slots, first[i], last[i])] += t->bytes;
 		delta[first[i]] += t->bytes;
 		delta[last[i] + 1] -= t->bytes;
 	}
-	plan->slot_bytes = s->saved;
-	live = plan_has_slots(plan) ? plan_slots_bytes(plan) - s->saved : 0;
+	s->saved = slot[POOL_FIRST] + slot[POOL_BOTH];
+	plan->slot_bytes = slot[POOL_FIRST];
+	plan->through_bytes = slot[POOL_BOTH];
+	plan->weight_bytes = slot[POOL_SECOND];
+	live = pack_other_slots(&slots, slot);
 	s->live_bound = live;
 	for (int64_t i = 0; i < plan->nstep; i++) {
 		live += delta[i];
@@ -222,7 +240,7 @@ sum_cost(Plan *plan, Diag *diag, Arena *scratch)
 	struct plan_summary *s = &plan->sum;
 	double *sec[PH_COUNT] = {
 		&s->forward_sec, &s->recompute_sec, &s->backward_sec,
-		&s->update_sec
+		&s->weight_sec, &s->update_sec
 	};
 	double base, sec_of_gap;
 
@@ -246,7 +264,8 @@ sum_cost(Plan *plan, Diag *diag, Arena *scratch)
 			s->recompute_flops += t->inlined[k].flops;
 		}
 	}
-	base = s->forward_sec + s->backward_sec + s->update_sec;
+	base = s->forward_sec + s->backward_sec + s->weight_sec
+		+ s->update_sec;
 	s->step_sec = base + s->recompute_sec + s->host_sec;
 	s->exposed_sec = lanes_of_plan(plan, false, scratch);
 	if (s->exposed_sec > s->step_sec * (1 - 1e-12))

@@ -261,15 +261,17 @@ move_behind(Graph *g, const struct overlap_choice *choice, Arena *a)
 
 /* ---- turns ---- */
 
-/* Node.place is the turn of a stage: forward, backward, update. */
+/* Node.place is the turn of a stage: forward, backward, weight, update. */
 static void
 mark_turns(Graph *g)
 {
 	NodeId boundary = graph_boundary(g);
+	NodeId weight = g->weight_slots ? graph_weight_boundary(g) : g->nnode;
 
 	FOR_NODES (n, g)
 		n->place = node_id(g, n) <= boundary ? 1
-			: n->phase == PH_UPDATE ? 3 : 2;
+			: n->phase == PH_UPDATE ? 4
+			: node_id(g, n) <= weight ? 2 : 3;
 }
 
 /* What was moved into another turn stands at its border. */
@@ -279,7 +281,7 @@ restore_turns(Graph *g, Arena *a)
 	NodeId *order = arena_array(a, g->nnode, sizeof *order);
 	uint32_t n = 0;
 
-	for (uint32_t turn = 1; turn <= 3; turn++)
+	for (uint32_t turn = 1; turn <= 4; turn++)
 		FOR_NODES (m, g)
 			if (m->place == turn)
 				order[n++] = node_id(g, m);

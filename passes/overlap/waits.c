@@ -11,7 +11,7 @@ struct transfer_ends {
 	NodeId *write;                  /* the next one that overwrites them */
 	double *work;                   /* seconds of all nodes up to this one
 	                                 * that send nothing */
-	NodeId apply, update, backward; /* as the verifier has them */
+	NodeId apply, update, backward, weight; /* as the verifier has them */
 };
 
 static struct transfer_ends
@@ -19,7 +19,8 @@ transfer_ends_new(const Graph *g, const struct overlap_choice *c, Arena *a)
 {
 	struct transfer_ends e = { .g = g, .choice = c, .apply = g->nnode,
 		.update = g->nnode,
-		.backward = g->stages ? graph_boundary(g) + 1 : 0 };
+		.backward = g->stages ? graph_boundary(g) + 1 : 0,
+		.weight = g->stages ? graph_weight_boundary(g) + 1 : 0 };
 
 	e.read = arena_array(a, g->nval, sizeof *e.read);
 	e.write = arena_array(a, g->nval, sizeof *e.write);
@@ -73,6 +74,8 @@ latest_end(const struct transfer_ends *e, const Node *n)
 		end = earlier_node(end, e->update);
 	if (id < e->backward)
 		end = earlier_node(end, e->backward);
+	if (id < e->weight)
+		end = earlier_node(end, e->weight);
 	return e->work[end - 1] > e->work[id]
 	       || (end - 1 > id && nodes_may_join(n, n + 1)) ? end - 1 : id;
 }

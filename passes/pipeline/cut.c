@@ -323,6 +323,8 @@ new_part(const struct part *p)
 	to->stages = p->c->s->n;
 	to->stage = p->stage;
 	to->slots = p->c->l->stage[p->stage].slots;
+	to->through_slots = p->c->l->stage[p->stage].through_slots;
+	to->weight_slots = p->c->l->stage[p->stage].weight_slots;
 	to->halves = g->halves;
 	to->adds = g->adds;
 	to->device = g->device;

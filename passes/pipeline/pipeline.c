@@ -57,6 +57,7 @@ new_pipeline(const struct stages *s)
 	/* evaluation takes no turns: each stage is on its own */
 	l->nchunk = p->stages || !p->opt->chunks ? 1 : (int)p->opt->chunks;
 	l->nrank = s->n / l->nchunk;
+	l->zero_bubble = !p->stages && p->opt->zero_bubble;
 	l->nstage = s->n;
 	l->nmicro = s->nmicro;
 	l->cut = s->cut;

@@ -23,6 +23,9 @@
  *
  * A parameter that several stages read belongs to each of them.  Its gradient
  * is complete on one, which in phase update sends it to the others.
+ *
+ * Under ZB-H1 (Qi et al. 2023) backward is two turns: what a message depends
+ * on, and the rest, phase weight, which may run later.
  */
 #ifndef PASSES_PIPELINE_PIPELINE_H
 #define PASSES_PIPELINE_PIPELINE_H
@@ -34,6 +37,10 @@
  * be applied, and turns.  g itself stays as it is, and has to outlive the
  * stages.  Nothing unless opt->stages. */
 PassFn pass_pipeline;
+
+/* weights.c: in the graph of a stage with turns of weights, put into phase
+ * weight the nodes of backward that no other stage waits for. */
+PassFn pass_weights;
 
 /* Frees the graphs of the stages; NULL is allowed. */
 void pipeline_free(struct pipeline *);
@@ -64,13 +71,15 @@ stage_peak(const struct pipeline_stage *s)
 /* turns.c: the turns and slots of all stages.  With several chunks nmicro has
  * to be a multiple of nrank. */
 void turns_schedule(struct pipeline *, Arena *);
-/* Most micro-batches that a rank has between their forward and their backward
- * turns at once, counted once for each of its stages. */
+/* Most micro-batches that a rank has between their forward and their last turns
+ * at once, counted once for each of its stages. */
 int turns_in_flight(const struct pipeline *, int rank);
-/* When all turns end if the forward and backward turns of stage s take
- * forward[s] and backward[s], and messages nothing; updates come after all
- * others and are not counted.  busy: by rank; NULL: not wanted. */
+/* When all turns end if the forward, backward and weight turns of stage s take
+ * forward[s], backward[s] and weight[s], and messages nothing; updates come
+ * after all others and are not counted.  weight: NULL unless l->zero_bubble.
+ * busy: by rank; NULL: not wanted. */
 double turns_seconds(const struct pipeline *, const double *forward,
-                     const double *backward, double *busy);
+                     const double *backward, const double *weight,
+                     double *busy);
 
 #endif

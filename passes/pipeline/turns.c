@@ -7,8 +7,13 @@
  *         the backward turns that are left: with one chunk as many as ranks
  *         follow (1F1B), else 2 (P - rank - 1) + (V - 1) P (Narayanan et al.
  *         2021, section 2.2)
- *         Backward turns of a stage stand in the order of micro-batches, so
- *         that gradients are added up in the order in which one rank does it.
+ *         ZB-H1 (Qi et al. 2023): 1F1B, of which backward turns are two.
+ *         Behind the backward turn of micro-batch m stands the weight turn of
+ *         m - rank, so that all ranks have as many micro-batches in flight as
+ *         the first
+ *         Backward and weight turns of a stage stand in the order of
+ *         micro-batches, so that gradients are added up in the order in which
+ *         one rank does it.
  * cost    linear in turns; turns_seconds: times ranks
  */
 #include "passes/pipeline/pipeline.h"
@@ -68,42 +73,59 @@ list_turns(struct rank_turns *t)
 			add_pass(t, TURN_FORWARD, k);
 		if (k >= ahead)
 			add_pass(t, TURN_BACKWARD, k - ahead);
+		if (t->l->zero_bubble && k >= ahead + t->rank)
+			add_pass(t, TURN_WEIGHT, k - ahead - t->rank);
 	}
+	for (int m = all > t->rank ? all - t->rank : 0;
+	     t->l->zero_bubble && m < all; m++)
+		add_turn(t, 0, TURN_WEIGHT, m);
 	for (int c = 0; c < t->l->nchunk; c++)
 		add_turn(t, c, TURN_UPDATE, t->l->nmicro - 1);
 }
 
+/* Most micro-batches of the stage between their turns of two kinds. */
+static int
+most_between(const struct pipeline_stage *s, enum turn_kind from,
+             enum turn_kind to)
+{
+	int under_way = 0, most = 0;
+
+	for (int i = 0; i < s->nturn; i++) {
+		under_way += (s->turn[i].kind == from)
+			- (s->turn[i].kind == to);
+		most = under_way > most ? under_way : most;
+	}
+	return most;
+}
+
 /* As many as are needed, taken one after the other. */
 static void
-take_slots(struct pipeline_stage *s)
+take_slots(struct pipeline_stage *s, bool zero_bubble)
 {
-	int under_way = 0;
+	int all;
 
-	s->slots = 0;
-	for (int i = 0; i < s->nturn; i++) {
-		enum turn_kind kind = s->turn[i].kind;
-
-		under_way += kind == TURN_FORWARD ? 1
-			: kind == TURN_BACKWARD ? -1 : 0;
-		s->slots = under_way > s->slots ? under_way : s->slots;
+	s->slots = most_between(s, TURN_FORWARD, TURN_BACKWARD);
+	if (zero_bubble) {
+		s->through_slots = most_between(s, TURN_FORWARD, TURN_WEIGHT);
+		s->weight_slots = most_between(s, TURN_BACKWARD, TURN_WEIGHT);
 	}
+	all = zero_bubble ? s->through_slots : s->slots;
 	for (int i = 0; i < s->nturn; i++)
-		s->turn[i].slot = (uint16_t)(s->turn[i].micro
-		                             % (uint32_t)s->slots);
+		s->turn[i].slot = (uint16_t)(s->turn[i].micro % (uint32_t)all);
 }
 
 void
 turns_schedule(struct pipeline *l, Arena *arena)
 {
 	for (int k = 0; k < l->nstage; k++) {
-		l->stage[k].turn = arena_array(arena, 2 * (size_t)l->nmicro + 1,
+		l->stage[k].turn = arena_array(arena, 3 * (size_t)l->nmicro + 1,
 		                               sizeof *l->stage[k].turn);
 		l->stage[k].nturn = 0;
 	}
 	for (int r = 0; r < l->nrank; r++)
 		list_turns(&(struct rank_turns){ .l = l, .rank = r });
 	for (int k = 0; k < l->nstage; k++)
-		take_slots(&l->stage[k]);
+		take_slots(&l->stage[k], l->zero_bubble);
 }
 
 /* ---- what follows from turns ---- */
@@ -130,7 +152,8 @@ turns_in_flight(const struct pipeline *l, int rank)
 		enum turn_kind kind = l->stage[k].turn[at[k]++].kind;
 
 		under_way += kind == TURN_FORWARD ? 1
-			: kind == TURN_BACKWARD ? -1 : 0;
+			: kind == (l->zero_bubble ? TURN_WEIGHT
+			           : TURN_BACKWARD) ? -1 : 0;
 		most = under_way > most ? under_way : most;
 	}
 	arena_free(a);
@@ -153,14 +176,14 @@ time_of_operands(const struct clocks *c, int k, const struct turn *t)
 {
 	int from = t->kind == TURN_FORWARD ? k - 1 : k + 1;
 
-	if (t->kind == TURN_UPDATE || from < 0 || from == c->l->nstage)
+	if (t->kind > TURN_BACKWARD || from < 0 || from == c->l->nstage)
 		return 0;
 	return c->over[t->kind][from * c->l->nmicro + (int)t->micro];
 }
 
 /* The next turn of a rank, if it can run; whether it did. */
 static bool
-run_turn(struct clocks *c, int rank, const double *const seconds[2])
+run_turn(struct clocks *c, int rank, const double *const seconds[TURN_UPDATE])
 {
 	int k = stage_with(c->l, rank, c->order[rank], c->at);
 	const struct turn *t = k < 0 ? NULL : &c->l->stage[k].turn[c->at[k]];
@@ -170,8 +193,9 @@ run_turn(struct clocks *c, int rank, const double *const seconds[2])
 		return false;
 	if (t->kind != TURN_UPDATE) {
 		c->now[rank] = fmax(c->now[rank], from) + seconds[t->kind][k];
-		c->over[t->kind][k * c->l->nmicro + (int)t->micro] =
-			c->now[rank];
+		if (t->kind != TURN_WEIGHT)
+			c->over[t->kind][k * c->l->nmicro + (int)t->micro] =
+				c->now[rank];
 	}
 	c->at[k]++;
 	c->order[rank]++;
@@ -180,9 +204,10 @@ run_turn(struct clocks *c, int rank, const double *const seconds[2])
 
 double
 turns_seconds(const struct pipeline *l, const double *forward,
-              const double *backward, double *busy)
+              const double *backward, const double *weight, double *busy)
 {
-	const double *const seconds[2] = { forward, backward };
+	const double *const seconds[TURN_UPDATE] = { forward, backward,
+		                                     weight };
 	Arena *a = arena_new();
 	size_t n = (size_t)l->nstage * (size_t)l->nmicro;
 	struct clocks c = { .l = l,
@@ -207,7 +232,8 @@ turns_seconds(const struct pipeline *l, const double *forward,
 			busy[r] = 0;
 	}
 	for (int k = 0; k < l->nstage && busy; k++)
-		busy[k % l->nrank] += l->nmicro * (forward[k] + backward[k]);
+		busy[k % l->nrank] += l->nmicro * (forward[k] + backward[k]
+			+ (l->zero_bubble ? weight[k] : 0));
 	arena_free(a);
 	return all;
 }

@@ -5,7 +5,9 @@
  *         turn; forward to the next stage, backward to the one before; both
  *         ends of a link have the same order
  *         turns: each micro-batch runs forward and then backward, in a slot
- *         that no other has meanwhile; backward in the order of micro-batches
+ *         that no other has meanwhile; backward in the order of micro-batches;
+ *         then, if backward is two turns, so does the second one, and none of
+ *         its nodes is a message
  *         order: all turns end if each rank takes those of its stages in their
  *         order, and at most one message of a tag is on its way
  * cost    linear in nodes and turns
@@ -30,8 +32,8 @@ struct stages_check {
 	struct message_end *sent, *received;    /* by tag */
 	/* by stage and kind of turn: tags in the order of nodes, ~tag of what
 	 * is received */
-	int64_t **list[3];
-	int *count[3];
+	int64_t **list[TURN_KINDS];
+	int *count[TURN_KINDS];
 	int faults;
 };
 
@@ -72,7 +74,9 @@ static enum turn_kind
 turn_of(const Graph *g, const Node *n)
 {
 	return node_id(g, n) <= graph_boundary(g) ? TURN_FORWARD
-		: n->phase == PH_UPDATE ? TURN_UPDATE : TURN_BACKWARD;
+		: n->phase == PH_UPDATE ? TURN_UPDATE
+		: g->weight_slots && node_id(g, n) > graph_weight_boundary(g)
+		? TURN_WEIGHT : TURN_BACKWARD;
 }
 
 /* The next message behind node i and its kind of turn; NULL: none. */
@@ -130,7 +134,7 @@ list_messages(struct stages_check *c)
 	c->sent = arena_array(c->a, (size_t)c->ntag + 1, sizeof *c->sent);
 	c->received = arena_array(c->a, (size_t)c->ntag + 1,
 	                          sizeof *c->received);
-	for (int kind = 0; kind < 3; kind++) {
+	for (int kind = 0; kind < TURN_KINDS; kind++) {
 		c->list[kind] = arena_array(c->a, (size_t)n,
 		                            sizeof *c->list[kind]);
 		c->count[kind] = arena_array(c->a, (size_t)n,
@@ -167,7 +171,8 @@ check_message(struct stages_check *c, int64_t tag)
 		    (long long)s->node->attr.SEND.peer, r->stage,
 		    (long long)r->node->attr.RECEIVE.peer);
 	if (s->kind != r->kind || (s->kind == TURN_FORWARD && way != 1)
-	    || (s->kind == TURN_BACKWARD && way != -1) || way == 0)
+	    || (s->kind == TURN_BACKWARD && way != -1) || way == 0
+	    || s->kind == TURN_WEIGHT)
 		bad(c, s->stage, "tag %lld (%s) goes the wrong way",
 		    (long long)tag, x->name);
 	/* a gradient is received as pass optim accumulates it */
@@ -209,33 +214,74 @@ check_order(struct stages_check *c, int kind, int k)
 
 /* ---- turns ---- */
 
+/* One turn of each kind for every micro-batch. */
+static bool
+all_have_run(const struct stages_check *c, const int64_t *next)
+{
+	return next[TURN_FORWARD] == c->l->nmicro
+		&& next[TURN_BACKWARD] == c->l->nmicro
+		&& next[TURN_WEIGHT] == (c->l->zero_bubble ? c->l->nmicro : 0);
+}
+
+/* A pool of slots of what turns of kind `from` leave to those of kind `to`:
+ * micro-batch m has slot m modulo their number.  If there is one slot alone, no
+ * other micro-batch runs in between. */
 static void
-check_turns(struct stages_check *c, int k)
+check_pool(struct stages_check *c, int k, enum turn_kind from,
+           enum turn_kind to, int slots)
 {
 	const struct pipeline_stage *s = &c->l->stage[k];
-	int64_t *busy = arena_array(c->a, (size_t)s->slots + 1, sizeof *busy);
-	int64_t next[2] = { 0, 0 };
+	int64_t *busy = arena_array(c->a, (size_t)slots + 1, sizeof *busy);
 
 	for (int i = 0; i < s->nturn; i++) {
 		const struct turn *t = &s->turn[i];
-		bool back = t->kind == TURN_BACKWARD;
+		int64_t *of = slots > 0 ? &busy[t->micro % (uint32_t)slots]
+			: busy;
+		bool other = slots == 1 && *busy && *busy != t->micro + 1;
 
-		if (t->kind == TURN_UPDATE) {
-			if (i + 1 != s->nturn || next[1] != c->l->nmicro)
-				bad(c, k, "turn %d: the update is not the last "
-				    "turn", i);
+		if (t->kind != from && t->kind != to && !other)
 			continue;
-		}
-		if (t->slot >= s->slots || t->micro != next[back]++
-		    || busy[t->slot] != (back ? t->micro + 1 : 0)) {
+		if (slots <= 0 || other
+		    || *of != (t->kind == to ? t->micro + 1 : 0)) {
 			bad(c, k, "turn %d: micro-batch %u cannot run in slot "
 			    "%d", i, t->micro, t->slot);
 			return;
 		}
-		busy[t->slot] = back ? 0 : (int64_t)t->micro + 1;
+		*of = t->kind == to ? 0 : (int64_t)t->micro + 1;
 	}
-	if (next[0] != c->l->nmicro || next[1] != c->l->nmicro)
+}
+
+static void
+check_turns(struct stages_check *c, int k)
+{
+	const struct pipeline_stage *s = &c->l->stage[k];
+	bool two = c->l->zero_bubble;
+	int slots = two ? s->through_slots : s->slots;
+	int64_t next[TURN_KINDS] = { 0 };
+
+	for (int i = 0; i < s->nturn; i++) {
+		const struct turn *t = &s->turn[i];
+
+		if (t->kind == TURN_UPDATE) {
+			if (i + 1 != s->nturn || !all_have_run(c, next))
+				bad(c, k, "turn %d: the update is not the last "
+				    "turn", i);
+			continue;
+		}
+		if (t->micro != next[t->kind]++ || slots <= 0
+		    || t->slot != t->micro % (uint32_t)slots) {
+			bad(c, k, "turn %d: micro-batch %u cannot run in slot "
+			    "%d", i, t->micro, t->slot);
+			return;
+		}
+	}
+	if (!all_have_run(c, next))
 		bad(c, k, "not all micro-batches run");
+	check_pool(c, k, TURN_FORWARD, TURN_BACKWARD, s->slots);
+	if (two) {
+		check_pool(c, k, TURN_BACKWARD, TURN_WEIGHT, s->weight_slots);
+		check_pool(c, k, TURN_FORWARD, TURN_WEIGHT, s->through_slots);
+	}
 }
 
 /* Both plans of a stage, of which the last micro-batch has the first. */
@@ -260,7 +306,7 @@ check_second(struct stages_check *c, int k)
 static void
 check_phases(struct stages_check *c, int k, const Graph *g)
 {
-	NodeId boundary = graph_boundary(g);
+	NodeId boundary = graph_boundary(g), weight = graph_weight_boundary(g);
 	bool updates = false;
 
 	FOR_NODES (n, g) {
@@ -270,7 +316,8 @@ check_phases(struct stages_check *c, int k, const Graph *g)
 			    "update", node_id(g, n));
 			return;
 		}
-		if (node_id(g, n) <= boundary && n->wait > boundary)
+		if ((node_id(g, n) <= boundary && n->wait > boundary)
+		    || (node_id(g, n) <= weight && n->wait > weight))
 			bad(c, k, "node %u is a transfer that ends in another "
 			    "turn", node_id(g, n));
 	}
@@ -343,7 +390,7 @@ stages_verify(const struct pipeline *l, Diag *d)
 	for (int64_t tag = 0; tag < c.ntag; tag++)
 		check_message(&c, tag);
 	for (int k = 0; k < l->nstage; k++) {
-		for (int kind = 0; kind < 3; kind++)
+		for (int kind = 0; kind < TURN_KINDS; kind++)
 			check_order(&c, kind, k);
 		check_turns(&c, k);
 		check_phases(&c, k, l->stage[k].graph);

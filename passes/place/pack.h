@@ -55,16 +55,56 @@ struct pack_result pack_within(struct buffer *, size_t n,
  * at `boundary` and behind the time after it lies in a slot, of which there are
  * so many, one after the other from 0 on; offsets are those in the first one.
  * Slots of others follow.  The rest lies within the first slot, too, where its
- * bytes are free, or behind the last one of all. */
+ * bytes are free, or behind the last one of all.
+ * With a second boundary, from which on micro-batches run later, there are
+ * three pools of slots, one behind the other: what lives across the first
+ * boundary alone, across both, and across the second alone.  A pool with one
+ * slot has no place of its own: no other micro-batch runs while one has it. */
+enum pack_pool { POOL_FIRST, POOL_BOTH, POOL_SECOND, POOLS, POOL_NONE = POOLS };
+
 struct pack_slots {
 	int64_t boundary;
-	int64_t n;                      /* 0, 1: no slots, unless others have
-	                                 * some */
-	int64_t others;                 /* bytes of slots with other contents */
+	int64_t n;                      /* of POOL_FIRST; 0, 1: no slots, unless
+	                                 * others have some */
+	int64_t second;
+	int64_t nboth, nsecond;         /* 0: there is no second boundary */
+	int64_t others;                 /* bytes of slots with other contents,
+	                                 * behind those of POOL_FIRST */
 };
 
-/* Bytes of a slot. */
-int64_t pack_slot_bytes(const struct buffer *, size_t n, int64_t boundary);
+static inline int64_t
+pack_slots_of(const struct pack_slots *s, enum pack_pool pool)
+{
+	int64_t n = pool == POOL_FIRST ? s->n : pool == POOL_BOTH ? s->nboth
+		: s->nsecond;
+
+	return n > 1 ? n : 1;
+}
+
+/* Whether other micro-batches keep something while one runs. */
+static inline bool
+pack_has_slots(const struct pack_slots *s, enum pack_pool pool)
+{
+	return pack_slots_of(s, pool) > 1 || (pool == POOL_FIRST && s->others);
+}
+
+/* The pool of what lives from step `first` to step `last`. */
+static inline enum pack_pool
+pack_pool_of(const struct pack_slots *s, int64_t first, int64_t last)
+{
+	bool one = first <= s->boundary && last > s->boundary;
+	bool two = s->nboth && first <= s->second && last > s->second;
+
+	return one && two ? POOL_BOTH : one ? POOL_FIRST
+		: two ? POOL_SECOND : POOL_NONE;
+}
+
+/* Bytes of a slot of each pool. */
+void pack_slot_bytes(const struct buffer *, size_t n, struct pack_slots,
+                     int64_t bytes[POOLS]);
+/* Bytes of all slots but one of each pool, and of those of others. */
+int64_t pack_other_slots(const struct pack_slots *,
+                         const int64_t bytes[POOLS]);
 /* Largest sum of sizes alive at one time, with all slots. */
 int64_t pack_slots_bound(const struct buffer *, size_t n, struct pack_slots,
                          Arena *scratch);

@@ -77,14 +77,15 @@ static struct pack_slots
 slots_of(const Graph *g)
 {
 	return (struct pack_slots){ graph_boundary(g), graph_slots(g),
+		graph_weight_boundary(g), g->through_slots, g->weight_slots,
 		g->other_slots };
 }
 
-int64_t
-place_slot_bytes(const Graph *g, Arena *scratch)
+void
+place_slot_bytes(const Graph *g, int64_t bytes[POOLS], Arena *scratch)
 {
-	return pack_slot_bytes(find_lifetimes(g, false, scratch), g->nval,
-	                       graph_boundary(g));
+	pack_slot_bytes(find_lifetimes(g, false, scratch), g->nval, slots_of(g),
+	                bytes);
 }
 
 int64_t

@@ -38,9 +38,9 @@ int64_t place_within(const Graph *, int64_t room, bool pack,
 int64_t place_live_bound(const Graph *, Arena *scratch);
 /* Bytes of the arena alive at each node, by node. */
 int64_t *place_live_bytes(const Graph *, Arena *scratch);
-/* Bytes of a slot of a placed graph: where there is one alone, of what lives
- * across the boundary. */
-int64_t place_slot_bytes(const Graph *, Arena *scratch);
+/* Bytes of a slot of each pool of a placed graph, see pack.h: where there is
+ * one alone, of what lives across the boundary. */
+void place_slot_bytes(const Graph *, int64_t bytes[3], Arena *scratch);
 /* Bytes of all owners outside the arena. */
 int64_t graph_resident_bytes(const Graph *, Arena *scratch);
 

@@ -90,8 +90,8 @@ price_storage(struct prices *p, int32_t s)
 	NodeId end = c->end_forward[s];
 	double size = (double)c->r->store[s].size, keep, need;
 	/* what is kept lies in other slots at all nodes */
-	double others = c->r->slots > 1 ? (double)(c->r->slots - 1)
-		* p->sum[c->r->nnode - 1] : 0;
+	double others = (double)remat_other_slots(c->r, s)
+		* p->sum[c->r->nnode - 1];
 
 	if (c->first[s])
 		cut_price(c, c->of[s].read, (double)FLOW_UNBOUNDED);

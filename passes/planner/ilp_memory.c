@@ -28,24 +28,46 @@ may_overlay(const struct model *m, const struct rnode *n, int32_t out)
 	return false;
 }
 
-/* Slots but the one of the micro-batch that runs. */
+/* What backward makes for phase weight, or the like, may lie in the bytes of
+ * what forward has made: where slots are few, both count once. */
 static int64_t
-other_slots(const struct model *m)
+other_weight_slots(const struct remat *r)
 {
-	return m->r->slots > 1 ? m->r->slots - 1 : 0;
+	int64_t n = r->through_slots - (r->slots > 1 ? r->slots : 1);
+
+	return n < r->weight_slots - 1 ? n : r->weight_slots - 1;
 }
 
-/* What lives at the end of forward in every plan. */
+/* Slots of other micro-batches that have the storage if it is dropped: made
+ * again for backward, it lives on to phase weight. */
 static int64_t
-least_slot(const struct model *m)
+slots_if_dropped(const struct model *m, int32_t s)
+{
+	const struct storage *st = &m->r->store[s];
+
+	return m->r->weight_slots && st->late && st->early && !inlinable(m, s)
+		? other_weight_slots(m->r) : 0;
+}
+
+/* What lies in the other micro-batches' slots in every plan. */
+static int64_t
+least_slots(const struct model *m)
 {
 	const struct remat *r = m->r;
 	int64_t sum = 0;
 
-	for (int32_t s = 0; s < r->nstore; s++)
+	for (int32_t s = 0; s < r->nstore; s++) {
+		const struct storage *st = &r->store[s];
+
 		if (forward(m, s) && m->x[s] < 0
-		    && (r->store[s].output || m->first[s] >= 0))
-			sum += r->store[s].size;
+		    && (st->output || m->first[s] >= 0))
+			sum += remat_other_slots(r, s) * st->size;
+		if (r->weight_slots && !forward(m, s)
+		    && !r->node[st->def].late && st->late)
+			sum += other_weight_slots(r) * st->size;
+		if (m->x[s] >= 0)
+			sum += slots_if_dropped(m, s) * st->size;
+	}
 	return sum;
 }
 
@@ -89,7 +111,7 @@ void
 model_points(struct model *m)
 {
 	const struct remat *r = m->r;
-	int64_t slots = other_slots(m) * least_slot(m);
+	int64_t slots = least_slots(m);
 
 	/* fewer rows make a weaker bound, and no wrong one */
 	for (NodeId i = 1; i < r->nnode && !watch_over(r->watch); i++) {
@@ -211,7 +233,7 @@ memory_terms(struct model *m, const struct point *p, bool measure)
 		if (m->x[s] < 0 || size <= 0)
 			continue;
 		times = is_there_if_kept(m, p, s, measure, &z)
-			+ other_slots(m);
+			+ remat_other_slots(r, s) - slots_if_dropped(m, s);
 		if (times > 0)
 			term(m, m->x[s], (double)times * size);
 		if (z >= 0)

@@ -122,6 +122,10 @@ fill_node(struct remat *r, const Node *n)
 			add_once(rn->read, &rn->nread, r->of_val[n->in[i]]);
 			r->store[r->of_val[n->in[i]]].direct |=
 				n->phase != PH_FORWARD;
+			r->store[r->of_val[n->in[i]]].late |=
+				n->phase == PH_WEIGHT || n->phase == PH_UPDATE;
+			r->store[r->of_val[n->in[i]]].early |=
+				n->phase == PH_BACKWARD;
 		}
 	for (int i = 0; i < n->nout; i++) {
 		ValId v = n->out[i];
@@ -148,6 +152,7 @@ fill_node(struct remat *r, const Node *n)
 	/* what goes to host memory takes no time of computation */
 	rn->sec = op_info[n->op].flags & F_HOST ? 0 : node_cost(g, n).sec;
 	rn->backward = n->phase != PH_FORWARD;
+	rn->late = n->phase == PH_WEIGHT || n->phase == PH_UPDATE;
 	rn->takes = rn->backward && n->op == OP_LOOP;
 	r->base_sec += rn->sec;
 	find_fixed(r, n, rn);
@@ -246,6 +251,16 @@ remat_work(const struct remat *r, int64_t work)
 	return n > full ? (work * full + n - 1) / n : work;
 }
 
+int64_t
+remat_other_slots(const struct remat *r, int32_t s)
+{
+	bool through = r->weight_slots
+		&& (r->store[s].late || r->store[s].output);
+	int64_t n = through ? r->through_slots : r->slots;
+
+	return n > 1 ? n - 1 : 0;
+}
+
 struct remat *
 remat_new(const Graph *g, Arena *arena)
 {
@@ -271,6 +286,8 @@ remat_new(const Graph *g, Arena *arena)
 	r->resident = graph_resident_bytes(g, arena);
 	r->slots = graph_slots(g);
 	r->more_slots = g->other_slots;
+	r->through_slots = g->through_slots;
+	r->weight_slots = g->weight_slots;
 	remat_find_layers(r);
 	return r;
 }

@@ -211,29 +211,63 @@ free_step(const struct schedule *w, int32_t y)
 
 /* ---- slots ---- */
 
-/* The last step of forward. */
+/* The last step of forward, or of forward and backward. */
 static int32_t
-boundary_step(const struct schedule *w)
+boundary_step(const struct schedule *w, bool backward)
 {
 	int32_t k = w->nstep - 1;
 
 	while (k >= 0 && (w->step[k].clone
-	                  || w->r->node[w->step[k].node].backward))
+	                  || (backward ? w->r->node[w->step[k].node].late
+	                      : w->r->node[w->step[k].node].backward)))
 		k--;
 	return k;
+}
+
+static struct pack_slots
+slots_of_steps(const struct schedule *w)
+{
+	const struct remat *r = w->r;
+
+	return (struct pack_slots){ boundary_step(w, false), r->slots,
+		r->weight_slots ? boundary_step(w, true) : 0,
+		r->through_slots, r->weight_slots, r->more_slots };
+}
+
+/* Bytes of a slot of each pool. */
+static void
+slot_bytes(const struct schedule *w, const struct pack_slots *slots,
+           int64_t bytes[POOLS])
+{
+	memset(bytes, 0, POOLS * sizeof *bytes);
+	for (int32_t y = 0; y < w->ninst; y++) {
+		enum pack_pool pool = pack_pool_of(slots, w->first[y],
+		                                   w->last[y]);
+
+		if (w->block[y] == y && w->first[y] >= 0 && pool != POOL_NONE)
+			bytes[pool] += w->r->store[w->of_inst[y]].size;
+	}
+}
+
+/* Bytes of all slots but those of the micro-batch that runs. */
+static int64_t
+other_slot_bytes(const struct schedule *w)
+{
+	struct pack_slots slots = slots_of_steps(w);
+	int64_t bytes[POOLS];
+
+	slot_bytes(w, &slots, bytes);
+	return pack_other_slots(&slots, bytes);
 }
 
 int64_t
 schedule_slot_bytes(const struct schedule *w)
 {
-	int32_t boundary = boundary_step(w);
-	int64_t sum = 0;
+	struct pack_slots slots = slots_of_steps(w);
+	int64_t bytes[POOLS];
 
-	for (int32_t y = 0; y < w->ninst; y++)
-		if (w->block[y] == y && w->first[y] >= 0
-		    && w->first[y] <= boundary && w->last[y] > boundary)
-			sum += w->r->store[w->of_inst[y]].size;
-	return sum;
+	slot_bytes(w, &slots, bytes);
+	return bytes[POOL_FIRST];
 }
 
 static struct remat_cost
@@ -279,9 +313,9 @@ schedule_measure(struct schedule *w)
 {
 	find_last(w);
 	overlay_outputs(w);
-	w->other_slots = w->r->slots > 1 && !w->only
-		? (w->r->slots - 1) * schedule_slot_bytes(w) : 0;
-	w->other_slots += w->only ? 0 : w->r->more_slots;
+	w->other_slots = (w->r->slots > 1 || w->r->weight_slots
+	                  || w->r->more_slots) && !w->only
+		? other_slot_bytes(w) : 0;
 	w->cost = memory_profile(w);
 	return w->cost;
 }
@@ -310,9 +344,7 @@ schedule_packed(const struct schedule *w, Arena *scratch)
 			b[n++] = (struct buffer){
 				k, k + 1, r->store[passing].size, 0 };
 	}
-	return pack_with_slots(b, n,
-		(struct pack_slots){ boundary_step(w), r->slots,
-		                     r->more_slots },
+	return pack_with_slots(b, n, slots_of_steps(w),
 		&(struct pack_limit){ .work = PACK_WORK, .stop = r->watch },
 		scratch);
 }

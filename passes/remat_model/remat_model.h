@@ -29,6 +29,8 @@ struct storage {
 	bool output;                    /* lives to the end of the step */
 	bool candidate;                 /* forward, may be dropped */
 	bool direct;                    /* read in backward itself */
+	bool late;                      /* ... in phase weight or update */
+	bool early;                     /* ... in phase backward */
 	NodeId def;
 	int32_t group;                  /* storages that play the same role */
 };
@@ -53,7 +55,8 @@ struct rnode {
 	double sec;
 	int always;                     /* write[] that a clone makes wanted or
 	                                 * not; -1: none */
-	bool backward;                  /* phase backward or update */
+	bool backward;                  /* phase backward or later */
+	bool late;                      /* phase weight or update */
 	bool takes;                     /* a loop of these, which may take
 	                                 * others in */
 	bool clonable;
@@ -121,6 +124,10 @@ struct remat {
 	                                 * once */
 	int64_t more_slots;             /* bytes of slots with other contents,
 	                                 * of graphs whose plan is given */
+	int64_t through_slots;          /* with turns of weights: across that
+	                                 * and the boundary of backward, */
+	int64_t weight_slots;           /* and across the latter alone; 0:
+	                                 * there are no such turns */
 	double base_sec;                /* step without clones */
 	int32_t ncand, ngroup;
 	int32_t *layer, nlayer;         /* storages that are inputs of layers */
@@ -134,6 +141,9 @@ struct remat *remat_new(const Graph *, Arena *);
 /* So much counted work of which a unit takes longer in large graphs: in those
  * of more than 8,000 nodes as many times less. */
 int64_t remat_work(const struct remat *, int64_t work);
+/* Slots beside the one in use that have the storage if it is kept for all
+ * that reads it. */
+int64_t remat_other_slots(const struct remat *, int32_t s);
 /* The node only gives existing bytes another shape. */
 bool remat_is_view(const struct remat *, NodeId);
 /* layers.c: find the inputs of layers. */

@@ -40,22 +40,74 @@ take_place(struct replay *r, int64_t i, int64_t first, int64_t last)
 	r->taken[o] = true;
 }
 
+/* Between which turns an owner's place is taken: 0, 1, 2 of pool; -1: within
+ * one. */
+static int
+pool_of_place(const struct replay *r, int64_t i)
+{
+	bool forward = r->first[i] <= r->boundary && r->boundary < r->last[i];
+	bool weight = r->p->weight_slots > 0 && r->first[i] <= r->turned
+		&& r->turned < r->last[i];
+
+	return !r->taken[i] || r->p->tensor[i].host ? -1
+		: forward ? weight : weight ? 2 : -1;
+}
+
+static void
+find_pools(struct replay *r)
+{
+	const Plan *p = r->p;
+	int64_t at = 0;
+
+	r->pool[0].n = p->slots;
+	r->pool[1].n = p->through_slots;
+	r->pool[2].n = p->weight_slots;
+	for (int64_t i = 0; i < p->ntensor; i++) {
+		int pool = pool_of_place(r, i);
+
+		if (pool >= 0)
+			r->pool[pool].bytes += p->tensor[i].bytes;
+	}
+	for (int k = 0; k < 3; k++) {
+		int64_t others = k ? 0 : p->other_slots;
+
+		r->pool[k].at = at;
+		if (r->pool[k].n > 1 || others > 0)
+			r->pool[k].all = r->pool[k].n * r->pool[k].bytes
+				+ others;
+		at += r->pool[k].all;
+	}
+	r->slots_end = at;
+	claim(r, "sums", "saved_bytes", p->sum.saved,
+	      r->pool[0].bytes + r->pool[1].bytes);
+	claim(r, "slot", "slot_bytes", p->slot_bytes, r->pool[0].bytes);
+	claim(r, "slot", "through_bytes", p->through_bytes, r->pool[1].bytes);
+	claim(r, "slot", "weight_bytes", p->weight_bytes, r->pool[2].bytes);
+	if (p->weight_slots < 0 || p->through_slots < p->weight_slots
+	    || !p->weight_slots != !p->through_slots)
+		FAULT(r, "slot", "%" PRId64 " slots up to turns of weights, %"
+		      PRId64 " from backward on", p->through_slots,
+		      p->weight_slots);
+}
+
 void
 replay_lifetimes(struct replay *r)
 {
 	const Plan *p = r->p;
-	int64_t n = p->ntensor, saved_bytes = 0;
+	int64_t n = p->ntensor;
 	int64_t *from = arena_array(r->arena, (size_t)n + 1, sizeof *from);
 	int64_t *to = arena_array(r->arena, (size_t)n + 1, sizeof *to);
 
 	for (int64_t i = 0; i < n; i++)
 		from[i] = to[i] = -1;
-	r->boundary = -1;
+	r->boundary = r->turned = -1;
 	for (int64_t i = 0; i < p->nstep; i++) {
 		const struct plan_step *s = &p->step[i];
 
 		if (s->phase == PH_FORWARD)
 			r->boundary = i;
+		if (s->phase == PH_FORWARD || s->phase == PH_BACKWARD)
+			r->turned = i;
 		for (int k = 0; k < s->nread + s->nwrite; k++) {
 			int64_t x = k < s->nread ? s->read[k]
 				: s->write[k - s->nread];
@@ -87,16 +139,7 @@ replay_lifetimes(struct replay *r)
 		if (!t->resident)
 			take_place(r, i, from[i], to[i]);
 	}
-	for (int64_t i = 0; i < n; i++)
-		if (r->taken[i] && !p->tensor[i].host
-		    && r->first[i] <= r->boundary
-		    && r->boundary < r->last[i])
-			saved_bytes += p->tensor[i].bytes;
-	claim(r, "sums", "saved_bytes", p->sum.saved, saved_bytes);
-	claim(r, "slot", "slot_bytes", p->slot_bytes, saved_bytes);
-	r->slot = saved_bytes;
-	r->all_slots = p->slots > 1 || p->other_slots > 0
-		? p->slots * saved_bytes + p->other_slots : 0;
+	find_pools(r);
 }
 
 /* ---- place, peak, budget ---- */
@@ -139,25 +182,46 @@ check_places(struct replay *r)
 		}
 }
 
-/* What backward finds of forward lies in the first slot; all else there as well
- * or behind the last one. */
+/* Whether the micro-batch has its slot of the pool during the turns of the
+ * place. */
+static bool
+owns_slot(const struct replay *r, int64_t i, int pool)
+{
+	if (!r->pool[pool].all)
+		return false;
+	if (!r->p->weight_slots)
+		return pool == 0;
+	return pool == 1 || (pool == 0 ? r->last[i] <= r->turned
+		: r->first[i] > r->boundary);
+}
+
+/* What a turn finds of another one lies in the first slot of its pool, if there
+ * are several; all else behind the last slot, or in a first one that the
+ * micro-batch has meanwhile. */
 static void
 check_slots(struct replay *r)
 {
 	const Plan *p = r->p;
 
-	for (int64_t i = 0; i < p->ntensor && r->all_slots; i++) {
+	for (int64_t i = 0; i < p->ntensor; i++) {
 		const struct plan_tensor *t = &p->tensor[i];
-		bool keeps = r->first[i] <= r->boundary
-			&& r->boundary < r->last[i];
+		int pool = pool_of_place(r, i);
+		bool fits;
 
-		if (!r->taken[i] || t->host)
+		if (!r->taken[i] || t->host || !t->bytes)
 			continue;
-		if (t->offset + t->bytes > r->slot
-		    && (keeps || t->offset < r->all_slots))
-			FAULT(r, "slot", "%s is%s alive between forward and "
-			      "backward, and lies at %" PRId64, name(r, i),
-			      keeps ? "" : " not", t->offset);
+		if (pool >= 0 && !r->pool[pool].all)
+			pool = -1;
+		fits = pool < 0 && t->offset >= r->slots_end;
+		for (int k = 0; k < 3; k++)
+			fits |= (pool < 0 ? owns_slot(r, i, k) : pool == k)
+				&& t->offset >= r->pool[k].at
+				&& t->offset + t->bytes
+				<= r->pool[k].at + r->pool[k].bytes;
+		if (!fits)
+			FAULT(r, "slot", "%s is%s alive between turns, and "
+			      "lies at %" PRId64, name(r, i),
+			      pool < 0 ? " not" : "", t->offset);
 	}
 }
 
@@ -201,7 +265,7 @@ check_offsets(struct replay *r, int64_t live_bound, int64_t *host)
 	}
 	check_places(r);
 	check_slots(r);
-	return arena < r->all_slots ? r->all_slots : arena;
+	return arena < r->slots_end ? r->slots_end : arena;
 }
 
 static int64_t
@@ -210,9 +274,11 @@ find_live_bound(struct replay *r)
 	const Plan *p = r->p;
 	int64_t *delta = arena_array(r->arena, (size_t)p->nstep + 2,
 	                             sizeof *delta);
-	int64_t live = r->all_slots ? r->all_slots - r->slot : 0;
-	int64_t most = live;
+	int64_t live = 0, most;
 
+	for (int k = 0; k < 3; k++)
+		live += r->pool[k].all ? r->pool[k].all - r->pool[k].bytes : 0;
+	most = live;
 	for (int64_t i = 0; i < p->ntensor; i++)
 		if (r->taken[i] && !p->tensor[i].host) {
 			delta[r->first[i]] += p->tensor[i].bytes;
@@ -373,6 +439,7 @@ replay_sums(struct replay *r)
 	over = shown > s->bound_sec ? shown - s->bound_sec : 0;
 	claim_real(r, "forward_seconds", s->forward_sec, sec[PH_FORWARD]);
 	claim_real(r, "backward_seconds", s->backward_sec, sec[PH_BACKWARD]);
+	claim_real(r, "weight_seconds", s->weight_sec, sec[PH_WEIGHT]);
 	claim_real(r, "update_seconds", s->update_sec, sec[PH_UPDATE]);
 	claim_real(r, "recompute_seconds", s->recompute_sec,
 	           sec[PH_RECOMPUTE]);

@@ -22,8 +22,16 @@ struct replay {
 	int64_t *first, *last;          /* of owners' places */
 	bool *taken;
 	int64_t boundary;               /* last forward step */
-	int64_t slot, all_slots;        /* bytes that a micro-batch keeps, that
-	                                 * all in flight do; 0: one is */
+	int64_t turned;                 /* last step of forward and backward */
+	struct {
+		int64_t n, bytes, at;   /* slots; of each; the first one */
+		int64_t all;            /* with those of another plan; 0: one
+		                         * micro-batch alone keeps something */
+	} pool[3];                      /* of what lives from forward to
+	                                 * backward; with turns of weights: from
+	                                 * forward, from backward to there */
+	int64_t slots_end;              /* where there is one slot alone, what
+	                                 * has it may lie anywhere */
 	char where[96];
 };
 

@@ -3,7 +3,7 @@
  * step    1F1B: sum of T + (N - 1) max T + max U, with T the seconds of a
  *         stage's forward and backward turns of a micro-batch, U of its update
  *         (Zheng et al., Alpa, 2022); exact if stages take equally long.
- *         Interleaved: when the last turn ends, and max U over ranks
+ *         Interleaved, ZB-H1: when the last turn ends, and max U over ranks
  */
 #include "passes/report/report.h"
 
@@ -17,19 +17,39 @@
 /* Seconds of a stage's turns of one micro-batch and of its update, with
  * transfers as far as computation does not hide them. */
 struct stage_seconds {
-	double forward, backward, update;
+	double forward, backward, weight, update;
 };
 
+/* The share of forward, backward and recomputation that runs in turns of
+ * weights. */
+static double
+share_of_weight(const Plan *p, double all)
+{
+	int64_t first = p->nstep;
+	double sec = 0;
+
+	for (int64_t i = 0; i < p->nstep; i++)
+		if (p->step[i].phase == PH_FORWARD
+		    || p->step[i].phase == PH_BACKWARD)
+			first = i + 1;
+	for (int64_t i = first; i < p->nstep; i++)
+		if (p->step[i].phase != PH_UPDATE)
+			sec += p->step[i].seconds;
+	return all > 0 ? sec / all : 0;
+}
+
 static struct stage_seconds
-turn_seconds(const Plan *p, Arena *a)
+seconds_of_plan(const Plan *p, bool weights, Arena *a)
 {
 	const struct plan_summary *s = &p->sum;
 	double turn = lanes_of_plan(p, true, a);
-	double all = s->forward_sec + s->backward_sec + s->recompute_sec;
+	double all = s->forward_sec + s->backward_sec + s->weight_sec
+		+ s->recompute_sec;
 	double forward = all > 0 ? turn * s->forward_sec / all : 0;
+	double weight = weights ? turn * share_of_weight(p, all) : 0;
 
-	return (struct stage_seconds){ forward, turn - forward,
-		lanes_of_plan(p, false, a) - turn };
+	return (struct stage_seconds){ forward, turn - forward - weight,
+		weight, lanes_of_plan(p, false, a) - turn };
 }
 
 /* The share of micro-batches that have a stage's second plan. */
@@ -55,10 +75,10 @@ find_seconds(const struct pipeline *l, Arena *a)
 		double share = second_share(l, s);
 		struct stage_seconds other;
 
-		sec[k] = turn_seconds(s->planned.plan, a);
+		sec[k] = seconds_of_plan(s->planned.plan, l->zero_bubble, a);
 		if (share <= 0)
 			continue;
-		other = turn_seconds(s->second.planned.plan, a);
+		other = seconds_of_plan(s->second.planned.plan, false, a);
 		sec[k].forward += share * (other.forward - sec[k].forward);
 		sec[k].backward += share * (other.backward - sec[k].backward);
 	}
@@ -83,19 +103,21 @@ update_seconds(const struct pipeline *l, const struct stage_seconds *sec)
 
 /* When the last turn ends; idle: by stage, of its rank; NULL: not wanted. */
 static double
-interleaved_seconds(const struct pipeline *l, const struct stage_seconds *sec,
-                    double *idle, Arena *a)
+turn_seconds(const struct pipeline *l, const struct stage_seconds *sec,
+             double *idle, Arena *a)
 {
 	size_t n = (size_t)l->nstage;
 	double *forward = arena_array(a, n, sizeof *forward);
 	double *backward = arena_array(a, n, sizeof *backward);
+	double *weight = arena_array(a, n, sizeof *weight);
 	double *busy = arena_array(a, n, sizeof *busy), all;
 
 	for (int k = 0; k < l->nstage; k++) {
 		forward[k] = sec[k].forward;
 		backward[k] = sec[k].backward;
+		weight[k] = sec[k].weight;
 	}
-	all = turns_seconds(l, forward, backward, busy);
+	all = turns_seconds(l, forward, backward, weight, busy);
 	for (int k = 0; k < l->nstage && idle; k++)
 		idle[k] = all > 0 ? 1 - busy[k % l->nrank] / all : 0;
 	return all;
@@ -124,8 +146,8 @@ pipeline_seconds(const struct pipeline *l, double *idle)
 {
 	Arena *a = arena_new();
 	const struct stage_seconds *sec = find_seconds(l, a);
-	double all = l->nchunk > 1 ? interleaved_seconds(l, sec, idle, a)
-		: plain_seconds(l, sec, idle);
+	double all = l->nchunk > 1 || l->zero_bubble
+		? turn_seconds(l, sec, idle, a) : plain_seconds(l, sec, idle);
 
 	all += update_seconds(l, sec);
 	arena_free(a);
@@ -154,12 +176,12 @@ pipeline_peak(const struct pipeline *l)
 	return most;
 }
 
-/* "interleaved=2" */
+/* As --schedule has it. */
 static const char *
 schedule_name(const struct pipeline *l, char *room, size_t size)
 {
-	snprintf(room, size, l->nchunk > 1 ? "interleaved=%d" : "1f1b",
-	         l->nchunk);
+	snprintf(room, size, l->zero_bubble ? "zb-h1" : l->nchunk > 1
+	         ? "interleaved=%d" : "1f1b", l->nchunk);
 	return room;
 }
 
@@ -194,6 +216,24 @@ print_stage(int k, const Plan *p, int slots, int64_t bytes, double idle,
 	        number_bytes(peak, (double)bytes), idle);
 }
 
+/* What turns of weights read: slots from forward on, and from backward on. */
+static void
+print_weights(const struct pipeline *l, FILE *out)
+{
+	fprintf(out, "%5s  %10s  %12s  %10s  %13s  %10s\n", "stage", "weight",
+	        "from forward", "slot", "from backward", "slot");
+	for (int k = 0; k < l->nstage; k++) {
+		const Plan *p = l->stage[k].planned.plan;
+		char through[24], weight[24];
+
+		fprintf(out, "%5d  %8.3g s  %12" PRId64 "  %10s  %13" PRId64
+		        "  %10s\n", k, p->sum.weight_sec, p->through_slots,
+		        number_bytes(through, (double)p->through_bytes),
+		        p->weight_slots,
+		        number_bytes(weight, (double)p->weight_bytes));
+	}
+}
+
 void
 pipeline_print(const Pass *p, FILE *out)
 {
@@ -220,15 +260,18 @@ pipeline_print(const Pass *p, FILE *out)
 	fputc('\n', out);
 	if (l->nchunk > 1)
 		print_ranks(l, idle, out);
+	if (l->zero_bubble)
+		print_weights(l, out);
 	fprintf(out, "%d micro-batches, %s: a step takes %.4g s\n",
-	        l->nmicro, l->nchunk == 1 ? "1F1B"
+	        l->nmicro, l->zero_bubble ? "ZB-H1" : l->nchunk == 1 ? "1F1B"
 	        : schedule_name(l, name, sizeof name), sec);
 }
 
 static void
 put_turns(struct json_out *j, const struct pipeline_stage *t)
 {
-	static const char *const kind[] = { "forward", "backward", "update" };
+	static const char *const kind[] = { "forward", "backward", "weight",
+		                            "update" };
 
 	json_open(j, "turns", '[', JSON_LINES);
 	for (int i = 0; i < t->nturn; i++) {
@@ -262,6 +305,14 @@ put_stage(struct json_out *j, const struct pipeline_stage *t, double idle)
 	json_open(j, NULL, '{', JSON_LINES);
 	json_int(j, "slots", t->slots);
 	json_int(j, "slot_bytes", t->slot_bytes);
+	if (t->weight_slots) {
+		const Plan *p = t->planned.plan;
+
+		json_int(j, "through_slots", p->through_slots);
+		json_int(j, "through_bytes", p->through_bytes);
+		json_int(j, "weight_slots", p->weight_slots);
+		json_int(j, "weight_bytes", p->weight_bytes);
+	}
 	json_real(j, "idle", 9, idle);
 	put_turns(j, t);
 	plan_write_members(j, NULL, t->planned.plan);

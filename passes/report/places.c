@@ -4,7 +4,8 @@
 
 const char *const report_phase[PH_COUNT] = {
 	[PH_FORWARD] = "forward", [PH_RECOMPUTE] = "recompute",
-	[PH_BACKWARD] = "backward", [PH_UPDATE] = "update",
+	[PH_BACKWARD] = "backward", [PH_WEIGHT] = "weight",
+	[PH_UPDATE] = "update",
 };
 
 static int

@@ -68,6 +68,8 @@ put_summary_object(struct json_out *j, const struct plan_summary *s)
 		json_id(j, count[i].key, count[i].x);
 	for (size_t i = 0; i < sizeof real / sizeof real[0]; i++)
 		json_real(j, real[i].key, DIGITS, real[i].x);
+	if (s->weight_sec > 0)
+		json_real(j, "weight_seconds", DIGITS, s->weight_sec);
 	if (s->nlow_precision) {
 		json_int(j, "half_count", s->nlow_precision);
 		json_int(j, "half_bytes", s->low_precision_bytes);

@@ -212,11 +212,16 @@ sane_blocks(const struct ckr_tensor *t)
 	       && tensor_is_dense(t);
 }
 
+/* The end of the first slot that the tensor lies in. */
 static uint64_t
-largest_slot(const struct ckr_stage *s)
+end_of_slot(const struct ckr_stage *s, const struct ckr_tensor *t)
 {
-	return s->second && s->slot_bytes[1] > s->slot_bytes[0]
-	       ? s->slot_bytes[1] : s->slot_bytes[0];
+	uint64_t end = 0;
+
+	for (int k = 0; s && k < CKR_POOLS; k++)
+		if (t->offset >= s->pool[k].at)
+			end = s->pool[k].at + s->pool[k].bytes;
+	return s && s->second && end < s->second_bytes ? s->second_bytes : end;
 }
 
 /* Of the block that the tensor lies in. */
@@ -228,7 +233,7 @@ bytes_of_block(const struct ckr_library *lib, const struct ckr_program *p,
 		: NULL;
 
 	if (t->flags & CKR_SLOT)
-		return stage ? largest_slot(stage) : 0;
+		return end_of_slot(stage, t);
 	if (t->flags & CKR_RESIDENT)
 		return stage ? stage->resident_bytes : p->resident_bytes;
 	if (t->flags & CKR_HOST)
@@ -307,16 +312,30 @@ program_is_sane(const struct ckr_library *lib, const struct ckr_program *p)
 
 /* ---- stages ---- */
 
+/* Pools lie one behind the other in the arena. */
 static bool
 stage_is_sane(const struct ckr_stage *s)
 {
-	if (!s->slots || s->slots > UINT16_MAX
-	    || largest_slot(s) > UINT64_MAX / UINT16_MAX)
+	uint64_t at = 0;
+
+	if (s->second && (s->slots != s->pool[0].slots
+	                  || s->second_bytes > UINT64_MAX / UINT16_MAX))
 		return false;
-	for (uint32_t i = 0; s->second && i < s->slots; i++)
-		if (s->second[i] > 1)
+	for (int k = 0; k < CKR_POOLS; k++) {
+		const struct ckr_slot_pool *p = &s->pool[k];
+
+		if (!p->slots || p->slots > s->slots || p->at != at
+		    || p->bytes > UINT64_MAX / UINT16_MAX
+		    || s->slots > UINT16_MAX)
 			return false;
-	return library_slot_at(s, s->slots) <= s->arena_bytes;
+		for (uint32_t i = 0; !k && s->second && i < p->slots; i++)
+			if (s->second[i] > 1)
+				return false;
+		at += library_pool_slot(s, k, p->slots);
+		if (at > s->arena_bytes)
+			return false;
+	}
+	return true;
 }
 
 /* Turns are of instructions of one stage. */

@@ -21,21 +21,17 @@ struct library {
 ckr_status library_open(struct library *, const char *so, struct err *);
 void library_close(struct library *);
 
-/* Where slot k of a stage begins in its arena. */
-static inline uint64_t
-library_slot_at(const struct ckr_stage *s, uint32_t k)
-{
-	uint64_t at = 0;
-
-	for (uint32_t i = 0; i < k; i++)
-		at += s->slot_bytes[s->second ? s->second[i] : 0];
-	return at;
-}
+/* Bytes of the slots of a stage's pool in front of slot k. */
+uint64_t library_pool_slot(const struct ckr_stage *, int pool, uint32_t k);
 
 /* A tensor of program[0] that users see; NULL: none.  index may be NULL. */
 const struct ckr_tensor *library_find(const struct ckr_library *,
                                       const char *name, uint32_t *index);
 uint32_t library_micro_batches(const struct ckr_library *);
+/* How far a tensor with CKR_SLOT of a stage lies behind its offset in set `set`
+ * of slots, see struct ckr_stage. */
+uint64_t library_slot(const struct ckr_stage *, const struct ckr_tensor *,
+                      uint32_t set);
 /* "none": no updates. */
 const char *library_optimizer(const struct ckr_library *);
 

@@ -6,9 +6,11 @@ const char *
 instr_phase(int32_t phase)
 {
 	static const char *const text[] = { "forward", "recompute", "backward",
-	                                    "update", "count" };
+	                                    "weight", "update", "count" };
 
-	return phase < 0 ? "other" : text[phase < 4 ? phase : 4];
+	return phase < 0        ? "other"
+	       : phase < CKR_COUNT ? text[phase]
+				   : text[CKR_COUNT];
 }
 
 uint32_t

@@ -229,8 +229,8 @@ struct turn_span {
 static void
 write_turn(struct json_out *j, const struct trace *t, const struct turn_span *s)
 {
-	static const char *const what[] = { "forward", "backward", "norm",
-		                            "update" };
+	static const char *const what[] = { "forward", "backward", "weight",
+		                            "norm", "update" };
 
 	if (!s->turn)
 		return;

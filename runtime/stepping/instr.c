@@ -41,7 +41,7 @@ reach_in_arena(const struct world *w, const struct loaded_program *b,
                int64_t *to)
 {
 	uint64_t slot = t->flags & CKR_SLOT
-		? library_slot_at(&w->lib->stage[t->stage], b->slot[r]) : 0;
+		? library_slot(&w->lib->stage[t->stage], t, b->slot[r]) : 0;
 
 	tensor_reach(t, from, to);
 	*from += (int64_t)slot;

@@ -34,7 +34,7 @@ world_at(const struct world *w, const struct loaded_program *b, uint32_t r,
 		return world_host_block(w, r) + t->offset;
 	if (t->flags & CKR_SLOT)
 		return b->arena[r].p + t->offset
-		       + library_slot_at(&w->lib->stage[t->stage], b->slot[r]);
+		       + library_slot(&w->lib->stage[t->stage], t, b->slot[r]);
 	if (!(t->flags & CKR_RESIDENT))
 		return b->arena[r].p + t->offset;
 	if (t->offset < m->shared)

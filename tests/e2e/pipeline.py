@@ -2,7 +2,7 @@
 """Pipelines (--pp) on virtual ranks, beside one rank that takes the same micro-batches.
 
     pipeline.py CKC CKRUN [--flags "--target cuda ..."] [models] [forms] [files] [evaluation]
-    [processes] [trace] [interleaved] [second] [some]
+    [processes] [trace] [interleaved] [second] [zero_bubble] [some]
 
 Stages are cut out of the graph that one rank runs, so losses, parameters and states are the same
 bits; every micro-batch has other samples.  models: transformers, dropout, a U-Net with skips over
@@ -12,7 +12,8 @@ summed in another order.  CKR_POISON writes NaN to what nobody reads any more.  
 its stages every step.  evaluation: of a data set.  processes: the files of virtual ranks, by MPI
 and as torchrun starts them.  trace: the turns that stages take.  interleaved: the same for ranks
 with several stages, their memory, and what is refused.  second: budgets under which a stage takes
-two plans, with the peak that was planned.  some: a few of these, for other targets.
+two plans, with the peak that was planned.  zero_bubble: backward in two turns (--schedule zb-h1).
+some: a few of these, for other targets.
 """
 
 import json
@@ -74,6 +75,29 @@ SECOND = [
     ("llama-dynamo", (2, 2), 6, []),
     ("resnet-dynamo-bn", (3, 1), 4, []),
 ]
+ZB = "zb-h1"
+# stages, micro-batches, form
+ZERO_BUBBLE = [
+    ("chargpt-dyn-o24", 3, 4, []),
+    ("chargpt-dyn-o24", 4, 7, ["--tp", 2]),
+    ("chargpt-dyn-o24", 2, 1, []),
+    ("llama-dynamo", 2, 4, ["--tp", 2, "--sp"]),
+    ("llama-dynamo", 3, 2, []),
+    ("llama-dynamo", 4, 9, ["--dp", 2, "--zero", 1]),
+    ("llama-dynamo", 3, 5, ["--tp", 2, "--dp", 2, "--zero", 1]),
+    ("llama-dynamo", 3, 5, ["--dtype", "bf16"]),
+    ("llama-dynamo", 3, 5, ["--freeze", "*layers.0*"]),
+    ("llama-dynamo", 2, 3, ["--lora", "*.mlp.*=2:4"]),
+    ("gpt2-dropout-ts17", 4, 6, []),
+    ("gpt2-dropout-ts17", 3, 5, ["--recompute", "full"]),
+    ("unet-dynamo", 2, 4, []),
+    ("unet-dynamo", 4, 4, ["--dp", 2, "--zero", 1]),
+    ("unet-dynamo", 3, 5, ["--recompute", "full"]),
+    ("resnet-dynamo-bn", 3, 4, []),
+    ("qwen2-moe-dyn", 3, 4, []),
+    ("bert-cls-dynamo", 4, 5, []),
+    ("crf-ts17", 2, 3, []),
+]
 PP = ["--pp", 3, "--microbatches", 4]
 
 
@@ -107,11 +131,13 @@ class Pipelines(ck.Bench):
         return done, *out
 
     def one(self, stem, stages, micros, what, *form, near=0, run=(), env=None, cut=()):
-        """stages: their number, or ranks and stages of each; cut: more options of theirs."""
+        """stages: their number, or ranks and stages of each, or ranks and ZB; cut: more options of
+        theirs."""
         flags, data = self.model(stem)
         ranks, chunks = stages if isinstance(stages, tuple) else (stages, 1)
         cut = ["--pp", ranks, "--microbatches", micros, *cut]
-        cut += ["--schedule", f"interleaved={chunks}"] if chunks > 1 else []
+        if chunks != 1:
+            cut += ["--schedule", ZB if chunks == ZB else f"interleaved={chunks}"]
         groups = 1
         for k in GROUPS:
             n = form[form.index(k) + 1] if k in form else 1
@@ -337,8 +363,8 @@ class Pipelines(ck.Bench):
         for more, want in (
             (["--microbatches", 7], "--microbatches 8 or --microbatches 6"),
             (["--microbatches", 1], "--microbatches 2\n"),
-            (["--schedule", "interleaved=1"], "1f1b or interleaved=V"),
-            (["--schedule", "zb-h1"], "1f1b or interleaved=V"),
+            (["--schedule", "interleaved=1"], "1f1b, interleaved=V with V > 1 or zb-h1"),
+            (["--schedule", "zb-h2"], "1f1b, interleaved=V with V > 1 or zb-h1"),
             (["--schedule", "interleaved=1000"], "expected at most 1024 stages"),
             (["--schedule", "interleaved=500"], "can be cut into at most"),
         ):
@@ -460,6 +486,75 @@ class Pipelines(ck.Bench):
             peak = max(json.loads(row)["peak_bytes"] for row in f)
         self.check(0.9 * most <= peak <= most, f"{what}: measured {peak}, planned {most}")
 
+    def zero_bubble(self):
+        for stem, stages, micros, form in ZERO_BUBBLE:
+            text = "".join(f" {x}" for x in form)
+            self.one(stem, (stages, ZB), micros, f" {text}", *form, env={"CKR_POISON": "1"})
+        self.one("llama-dynamo", (3, ZB), 4, ", clipped", near=1e-6, run=["--clip", 0.1])
+        own = ["--pp", 2, "--schedule", ZB, "--microbatches", 3]
+        self.spread("zero bubble processes", 8, [*own, "--tp", 2, "--dp", 2, "--zero", 1])
+        self.zero_bubble_memory()
+        self.zero_bubble_trace()
+        flags, _ = self.model("chargpt-dyn-o24")
+        for more, want in (
+            (["--dump=memory"], "--pp without --dump=memory"),
+            (["--interleave", 2], "--pp without --dump=memory"),
+            (["--auto", "--devices", 2, "--global-batch", 8], "--auto does not go with"),
+            (["--zero", 2, "--dp", 2], "--pp and --zero 2, 3 and auto cannot"),
+        ):
+            done = self.ckc(*flags, *own, *more, "--plan-only")
+            words = done.returncode == 2 and want in done.stderr
+            self.check(words, f"zero bubble: {more}: {done.returncode} {done.stderr}")
+
+    def zero_bubble_memory(self):
+        """A rank touches what is claimed, also within budgets that take recomputation."""
+        flags, data = self.model("gpt2-dropout-ts17")
+        own = ["--pp", 3, "--schedule", ZB, "--microbatches", 5]
+        plan = self.path("z.json")
+        self.must(self.ckc(*flags, *own, "--plan-only", "--json", plan), "zero bubble: plan")
+        free, first = ck.plan(plan)["pipeline"]["peak_bytes"], None
+        for part in 1, 0.95, 0.9:
+            done = self.ckc(
+                *(*flags, *own, "--memory-budget", int(free * part)),
+                *("-o", self.path("z.so"), "--json", plan),
+            )
+            if not self.must(done, f"zero bubble: {part} of {free} bytes"):
+                return
+            stages = ck.plan(plan)["stages"]
+            most = max(s["summary"]["peak_bytes"] for s in stages)
+            self.check(most <= free * part, f"zero bubble: {most} bytes beyond {part} of {free}")
+            again = sum(s["summary"]["recompute_seconds"] for s in stages)
+            self.check((part < 1) == (again > 0), f"zero bubble: {part}: recompute {again}")
+            done, log, _ = self.train("z.so", data, 3, "--stats", env={"CKR_POISON": "1"})
+            self.must(done, f"zero bubble: run with {part} of {free} bytes")
+            with open(log) as f:
+                rows = [json.loads(row) for row in f]
+            peak = max(row["peak_bytes"] for row in rows)
+            self.check(0.9 * most <= peak <= most, f"zero bubble: measured {peak}, planned {most}")
+            losses = [row["loss"] for row in rows]
+            first = first or losses
+            self.check(losses == first, f"zero bubble: {losses}, not {first}")
+
+    def zero_bubble_trace(self):
+        """Qi et al. 2023, figure 3: weight turns lag behind by the number of the rank."""
+        flags, data = self.model("chargpt-dyn-o24")
+        so = self.path("t.so")
+        own = ["--pp", 3, "--microbatches", 4, "--schedule", ZB]
+        self.must(self.ckc(*flags, *own, "-o", so, "--quiet"), "zero bubble: trace")
+        run = ["--data", data, "--steps", 1, "--quiet", "--trace", "t.json"]
+        self.must(self.ckrun(so, "--ranks", 3, *run), "zero bubble: trace")
+        events = ck.plan(self.path("t.json"))["traceEvents"]
+        for stage, want in enumerate(
+            (
+                "f0 f1 f2 b0 w0 f3 b1 w1 b2 w2 b3 w3",
+                "f0 f1 b0 f2 b1 w0 f3 b2 w1 b3 w2 w3",
+                "f0 b0 f1 b1 f2 b2 w0 f3 b3 w1 w2 w3",
+            )
+        ):
+            turns = [e for e in events if e.get("cat") == "turn" and e["tid"] == stage + 1]
+            found = [f"{e['name'][0]}{e['args']['micro']}" for e in turns]
+            self.check(found == [*want.split(), "n3", "u3"], f"zero bubble: {stage}: {found}")
+
     def some(self):
         # a GPU's products end in other sums where a stage ends
         near = 1e-6 if FLAGS else 0
@@ -479,6 +574,7 @@ def main():
         "trace",
         "interleaved",
         "second",
+        "zero_bubble",
     ]
     for part in bench.names or parts:
         getattr(bench, part)()

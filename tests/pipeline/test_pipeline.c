@@ -25,21 +25,22 @@ enum { STAGES = 18, MICROS = 20 };
 
 /* A pipeline of turns alone: nothing is cut. */
 static struct pipeline
-schedule(int nrank, int nchunk, int nmicro, Arena *a)
+schedule(int nrank, int nchunk, int nmicro, bool zero_bubble, Arena *a)
 {
 	struct pipeline l = { .nrank = nrank, .nchunk = nchunk,
-		.nstage = nrank * nchunk, .nmicro = nmicro };
+		.nstage = nrank * nchunk, .nmicro = nmicro,
+		.zero_bubble = zero_bubble };
 
 	l.stage = arena_array(a, (size_t)l.nstage, sizeof *l.stage);
 	turns_schedule(&l, a);
 	return l;
 }
 
-/* When every turn of every stage ends if forward takes f and backward b: a turn
- * begins when the one before it on its rank and the one that sends to it are
- * over. */
+/* When every turn of every stage ends if forward takes f, backward b and weight
+ * w: a turn begins when the one before it on its rank and the one that sends to
+ * it are over. */
 static double
-makespan(const struct pipeline *l, double f, double b)
+makespan(const struct pipeline *l, double f, double b, double w)
 {
 	static double forward[STAGES][MICROS], backward[STAGES][MICROS];
 	double clock[STAGES] = { 0 }, end = 0;
@@ -61,16 +62,21 @@ makespan(const struct pipeline *l, double f, double b)
 			if (at[s] == of->nturn || t->kind == TURN_UPDATE
 			    || t->order != order[r])
 				continue;
-			ready = t->kind == TURN_FORWARD
+			ready = t->kind == TURN_WEIGHT ? 0
+				: t->kind == TURN_FORWARD
 				? s ? forward[s - 1][t->micro] : 0
 				: s + 1 < l->nstage
 				? backward[s + 1][t->micro] : 0;
 			if (ready < 0)
 				continue;
 			clock[r] = (ready > clock[r] ? ready : clock[r])
-				+ (t->kind == TURN_FORWARD ? f : b);
-			(t->kind == TURN_FORWARD ? forward
-			 : backward)[s][t->micro] = clock[r];
+				+ (t->kind == TURN_FORWARD ? f
+				   : t->kind == TURN_BACKWARD ? b : w);
+			if (t->kind == TURN_WEIGHT)
+				assert_true(backward[s][t->micro] >= 0);
+			else
+				(t->kind == TURN_FORWARD ? forward
+				 : backward)[s][t->micro] = clock[r];
 			end = clock[r] > end ? clock[r] : end;
 			at[s]++;
 			order[r]++;
@@ -85,19 +91,22 @@ makespan(const struct pipeline *l, double f, double b)
 
 /* The same by turns_seconds; idle: of every rank. */
 static void
-check_idle(const struct pipeline *l, double f, double b, double idle)
+check_idle(const struct pipeline *l, double f, double b, double w, double idle)
 {
-	double forward[STAGES], backward[STAGES], busy[STAGES], all;
+	double forward[STAGES], backward[STAGES], weight[STAGES], busy[STAGES];
+	double all;
 
 	for (int s = 0; s < l->nstage; s++) {
 		forward[s] = f;
 		backward[s] = b;
+		weight[s] = w;
 	}
-	all = turns_seconds(l, forward, backward, busy);
-	assert_true(all == makespan(l, f, b));
+	all = turns_seconds(l, forward, backward, l->zero_bubble ? weight : NULL,
+	                    busy);
+	assert_true(all == makespan(l, f, b, w));
 	for (int r = 0; r < l->nrank; r++)
-		assert_true(all - busy[r] == idle
-		            && busy[r] == l->nmicro * l->nchunk * (f + b));
+		assert_true(all - busy[r] == idle && busy[r]
+		            == l->nmicro * l->nchunk * (f + b + w));
 }
 
 static void
@@ -107,11 +116,11 @@ test_turns(void **state)
 	for (int p = 1; p <= STAGES / 2; p++)
 		for (int n = 1; n <= MICROS; n++) {
 			Arena *a = arena_new();
-			struct pipeline l = schedule(p, 1, n, a);
+			struct pipeline l = schedule(p, 1, n, false, a);
 
 			/* Narayanan et al. 2021: (P - 1)(F + B) */
 			if (n >= p)
-				check_idle(&l, 1, 2, (p - 1) * 3.0);
+				check_idle(&l, 1, 2, 0, (p - 1) * 3.0);
 			for (int s = 0; s < p; s++) {
 				int slots = p - s < n ? p - s : n;
 
@@ -132,10 +141,10 @@ test_interleaved(void **state)
 		for (int v = 2; p * v <= STAGES; v++)
 			for (int n = p; n <= MICROS; n += p) {
 				Arena *a = arena_new();
-				struct pipeline l = schedule(p, v, n, a);
+				struct pipeline l = schedule(p, v, n, false, a);
 				double most = p * (1 + (p - 1.0) / (p * v));
 
-				check_idle(&l, 1, 2, (p - 1) * 3.0);
+				check_idle(&l, 1, 2, 0, (p - 1) * 3.0);
 				if (n * v > p * v + p - 2)
 					assert_true(turns_in_flight(&l, 0)
 					            == (int)(most * v + 0.5));
@@ -147,6 +156,63 @@ test_interleaved(void **state)
 				}
 				arena_free(a);
 			}
+}
+
+/* The most that a rank keeps, if a micro-batch keeps b from its forward to its
+ * backward turn and w from there to its weight turn. */
+static int
+peak(const struct pipeline_stage *s, int b, int w)
+{
+	int now = 0, most = 0;
+
+	for (int i = 0; i < s->nturn; i++) {
+		enum turn_kind kind = s->turn[i].kind;
+
+		now += kind == TURN_FORWARD ? b : kind == TURN_BACKWARD ? w - b
+			: kind == TURN_WEIGHT ? -w : 0;
+		most = now > most ? now : most;
+	}
+	return most;
+}
+
+/* Qi et al. 2023, section 2: idle for (P - 1)(F + B - W), rank i, from 1, keeps
+ * (P - i + 1) M_B + (i - 1) M_W at most.  Forward and backward turns are those
+ * of 1F1B. */
+static void
+test_zero_bubble(void **state)
+{
+	(void)state;
+	for (int p = 1; p <= STAGES / 2; p++)
+		for (int n = p; n <= MICROS; n++) {
+			Arena *a = arena_new();
+			struct pipeline l = schedule(p, 1, n, true, a);
+			struct pipeline like = schedule(p, 1, n, false, a);
+
+			check_idle(&l, 1, 1, 1, p - 1);
+			check_idle(&l, 3, 3.25, 2.5, (p - 1) * 3.75);
+			check_idle(&l, 1, 2, 0.5, (p - 1) * 2.5);
+			for (int i = 1; i <= p; i++) {
+				struct pipeline_stage *s = &l.stage[i - 1];
+				int k = 0;
+
+				assert_int_equal(peak(s, 10, 4),
+				                 10 * (p - i + 1) + 4 * (i - 1));
+				assert_int_equal(s->slots, p - i + 1);
+				assert_int_equal(s->through_slots, p);
+				assert_int_equal(s->weight_slots, i);
+				assert_int_equal(turns_in_flight(&l, i - 1), p);
+				for (int t = 0; t < s->nturn; t++)
+					if (s->turn[t].kind != TURN_WEIGHT)
+						s->turn[k++] = s->turn[t];
+				assert_int_equal(k, 2 * n + 1);
+				for (int t = 0; t < k; t++)
+					assert_true(s->turn[t].kind == like.stage
+						[i - 1].turn[t].kind
+						&& s->turn[t].micro == like
+						.stage[i - 1].turn[t].micro);
+			}
+			arena_free(a);
+		}
 }
 
 /* ---- faults ---- */
@@ -340,8 +406,9 @@ test_deadlock(void **state)
 	for (int m = 0; m < run.pipeline->nmicro; m++)
 		for (int k = 0; k < 2; k++)
 			s[0].turn[2 * m + k] = (struct turn){
-				k ? TURN_BACKWARD : TURN_FORWARD, 0,
-				(uint32_t)m, (uint32_t)(2 * m + k) };
+				k ? TURN_BACKWARD : TURN_FORWARD,
+				(uint16_t)(m % s[0].slots), (uint32_t)m,
+				(uint32_t)(2 * m + k) };
 	assert_false(is_right());
 }
 
@@ -409,6 +476,119 @@ test_chunk_slot_too_few(void **state)
 	assert_false(is_right());
 }
 
+/* ---- with turns of weights ---- */
+
+static int
+open_zero_bubble(void **state)
+{
+	static char text[4096];
+
+	(void)state;
+	snprintf(text, sizeof text, "%s --schedule zb-h1", line);
+	run = (struct run){ .quiet = true };
+	return run_parse_line(&run, text) != CLI_GO || !run_compile(&run);
+}
+
+/* The i-th turn of that kind of a stage. */
+static struct turn *
+turn(int k, enum turn_kind kind, int i)
+{
+	struct pipeline_stage *s = &run.pipeline->stage[k];
+
+	for (int t = 0; t < s->nturn; t++)
+		if (s->turn[t].kind == kind && i-- == 0)
+			return &s->turn[t];
+	fail_msg("stage %d has no such turn", k);
+	return NULL;
+}
+
+static void
+test_weight_slot_too_few(void **state)
+{
+	(void)state;
+	run.pipeline->stage[2].weight_slots--;
+	assert_false(is_right());
+}
+
+static void
+test_through_slot_too_few(void **state)
+{
+	struct pipeline_stage *s = &run.pipeline->stage[1];
+
+	(void)state;
+	s->through_slots--;
+	for (int i = 0; i < s->nturn; i++)
+		s->turn[i].slot = (uint16_t)(s->turn[i].micro
+			% (uint32_t)s->through_slots);
+	assert_false(is_right());
+}
+
+/* Gradients would be added up in another order. */
+static void
+test_weights_exchanged(void **state)
+{
+	(void)state;
+	swap_turns(turn(2, TURN_WEIGHT, 3), turn(2, TURN_WEIGHT, 4));
+	assert_false(is_right());
+}
+
+/* The weight turn of a micro-batch before its backward turn. */
+static void
+test_weight_too_early(void **state)
+{
+	(void)state;
+	swap_turns(turn(0, TURN_WEIGHT, 0), turn(0, TURN_BACKWARD, 0));
+	assert_false(is_right());
+}
+
+/* One behind the update. */
+static void
+test_weight_too_late(void **state)
+{
+	(void)state;
+	swap_turns(turn(1, TURN_WEIGHT, 4), turn(1, TURN_UPDATE, 0));
+	assert_false(is_right());
+}
+
+static void
+test_weight_lost(void **state)
+{
+	struct pipeline_stage *s = &run.pipeline->stage[0];
+	struct turn *t = turn(0, TURN_WEIGHT, 4);
+
+	(void)state;
+	memmove(t, t + 1, (size_t)(s->turn + s->nturn - t - 1) * sizeof *t);
+	s->nturn--;
+	for (int i = 0; i < s->nturn; i++)
+		s->turn[i].order = (uint32_t)i;
+	assert_false(is_right());
+}
+
+/* Others wait for a message of a turn that may run later. */
+static void
+test_message_in_weight_turn(void **state)
+{
+	Graph *g = stage(1);
+	NodeId send = node_id(g, find(1, OP_SEND, PH_BACKWARD, 0)), *order;
+	Arena *a = arena_new();
+	uint32_t n = 0;
+
+	(void)state;
+	order = arena_array(a, g->nnode, sizeof *order);
+	for (NodeId i = 1; i < g->nnode; i++) {
+		if (i != send)
+			order[n++] = i;
+		if (i == graph_weight_boundary(g) + 1)
+			order[n++] = send;
+	}
+	g->node[send].phase = PH_WEIGHT;
+	graph_reorder(g, order, n);
+	arena_free(a);
+	assert_false(is_right());
+}
+
+#define ZERO_BUBBLE(name) \
+	cmocka_unit_test_setup_teardown(name, open_zero_bubble, close_model)
 #define INTERLEAVED(name) \
 	cmocka_unit_test_setup_teardown(name, open_interleaved, close_model)
 #define FAULT(name) \
@@ -428,6 +608,14 @@ main(int argc, char **argv)
 		FAULT(test_tie_lost), FAULT(test_slot_too_few),
 		FAULT(test_turns_exchanged), FAULT(test_slots_exchanged),
 		FAULT(test_deadlock),
+		cmocka_unit_test(test_zero_bubble),
+		ZERO_BUBBLE(test_right), ZERO_BUBBLE(test_weight_slot_too_few),
+		ZERO_BUBBLE(test_slot_too_few),
+		ZERO_BUBBLE(test_through_slot_too_few),
+		ZERO_BUBBLE(test_weights_exchanged),
+		ZERO_BUBBLE(test_weight_too_early),
+		ZERO_BUBBLE(test_weight_too_late), ZERO_BUBBLE(test_weight_lost),
+		ZERO_BUBBLE(test_message_in_weight_turn),
 		INTERLEAVED(test_right_interleaved),
 		INTERLEAVED(test_chunk_too_early), INTERLEAVED(test_same_order),
 		INTERLEAVED(test_other_chunk),

@@ -431,3 +431,23 @@ gen_random(uint64_t seed, int nfwd)
 	g->props = P_BOUND | P_STATIC | P_LOSS | P_BWD | P_LAYOUT;
 	return g;
 }
+
+void
+gen_weights(Graph *g, uint64_t seed)
+{
+	NodeId end = g->nnode, backward = 1;
+
+	while (g->node[backward].phase == PH_FORWARD)
+		backward++;
+	for (NodeId id = end; id-- > backward;) {
+		ValId in[2] = { g->node[id].out[0] };
+		const Node *f = &g->node[1 + gen_next(&seed)
+			% (unsigned)(backward - 1)];
+
+		in[1] = f->out[0];
+		if (gen_next(&seed) % 4)
+			node1(g, OP_CONCAT, PH_WEIGHT, 1
+			      + (int)(gen_next(&seed) % 2), in,
+			      g->val[in[1]].shape);
+	}
+}

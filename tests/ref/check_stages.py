@@ -60,7 +60,7 @@ def main():
     p.add_argument(
         "--pipelines",
         default="2x2,2x5,3x4,4x4,4x9",
-        help="stages x micro-batches, or ranks x chunks x micro-batches",
+        help="stages x micro-batches, or ranks x chunks x micro-batches; chunks zb: zb-h1",
     )
     p.add_argument("names", nargs="*")
     o = p.parse_args()
@@ -73,16 +73,17 @@ def main():
         with open(path) as f:
             meta = json.load(f)
         for pipeline in o.pipelines.split(","):
-            stages, *chunks, micro = map(int, pipeline.split("x"))
+            stages, *chunks, micro = pipeline.split("x")
+            schedules = ["zb-h1" if c == "zb" else f"interleaved={c}" for c in chunks]
             with tempfile.TemporaryDirectory() as work:
-                write_setup(stem, micro, work)
+                write_setup(stem, int(micro), work)
                 argv = [o.tool]
                 argv += ["--tolerance", o.tolerance] if o.tolerance else []
                 argv += ["--clip"] if "--clip" in o.flags.split() else []
                 argv += [work, stem + ".onnx", *flags_of(meta)]
                 argv += [x for x in o.flags.split() if x != "--clip"]
                 argv += [f"--pp={stages}", f"--microbatches={micro}"]
-                argv += [f"--schedule=interleaved={c}" for c in chunks]
+                argv += [f"--schedule={c}" for c in schedules]
                 done = subprocess.run(
                     argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=300
                 )

@@ -23,8 +23,11 @@ struct interp {
 	int rank, ranks;
 	struct interp *const *world;    /* of all replicas; NULL: one */
 	int replica, replicas;
-	int64_t slot_bytes, slots;      /* of a placed graph of a pipeline */
-	int64_t slot;                   /* the one in use */
+	struct interp_pool {
+		int64_t at, bytes, n;   /* first slot, bytes of each, number */
+	} pool[3];                      /* of a placed graph of a pipeline; n 0:
+	                                 * there is none */
+	int64_t micro;                  /* its slots are in use */
 	bool runs_on;                   /* this is not the step's first turn */
 	struct mail *mail;              /* of this rank, by tag; NULL: there are
 	                                 * no stages */

@@ -31,7 +31,7 @@ static size_t
 size_of(const struct interp *it)
 {
 	const Graph *g = it->g;
-	int64_t end = 64 + it->slots * it->slot_bytes;
+	int64_t end = 64 + it->pool[2].at + it->pool[2].n * it->pool[2].bytes;
 
 	FOR_VALS (v, g)
 		if (in_arena(v) && v->base == 0 && v->offset >= 0
@@ -47,8 +47,15 @@ size_of(const struct interp *it)
 static unsigned char *
 at_offset(const struct interp *it, int64_t offset)
 {
-	return it->placed->arena + offset
-		+ (offset < it->slot_bytes ? it->slot * it->slot_bytes : 0);
+	int64_t at = offset;
+
+	for (int k = 0; k < 3; k++) {
+		const struct interp_pool *p = &it->pool[k];
+
+		if (offset >= p->at && offset < p->at + p->bytes)
+			at += it->micro % p->n * p->bytes;
+	}
+	return it->placed->arena + at;
 }
 
 static unsigned char *

@@ -11,11 +11,15 @@
 struct stage {
 	const struct pipeline_stage *of;
 	struct run run;
-	NodeId first[3], end[3];        /* nodes by enum turn_kind */
+	NodeId first[TURN_KINDS];       /* nodes by enum turn_kind */
+	NodeId end[TURN_KINDS];
 	int turn;
 	NodeId at;                      /* next node; 0: the turn begins */
+	int slots;
 	double ***slot;                 /* by slot, then rank * nval + value */
 	int64_t *busy;                  /* by slot: 1 + its micro-batch; 0 */
+	int kept[2];                    /* micro-batches between forward and
+	                                 * backward, backward and weight turns */
 	double loss;
 };
 
@@ -103,7 +107,8 @@ complain(const struct stages_run *p, const struct stage *s, const char *what)
 		fprintf(stderr, "stage %d, turn %d (%s of micro-batch %u, slot "
 		        "%d): %s\n", (int)(s - p->stage), s->turn, !t ? "none"
 		        : t->kind == TURN_FORWARD ? "forward"
-		        : t->kind == TURN_BACKWARD ? "backward" : "update",
+		        : t->kind == TURN_BACKWARD ? "backward"
+		        : t->kind == TURN_WEIGHT ? "weight" : "update",
 		        t ? t->micro : 0, t ? t->slot : 0, what);
 	return false;
 }
@@ -122,31 +127,49 @@ set_slot(struct stage *s, const struct turn *t)
 	for (int r = 0; r < spmd_ranks(s->run.s); r++) {
 		struct interp *it = spmd_rank(s->run.s, r);
 
-		it->slot = t->slot;
+		it->micro = t->micro;
 		it->runs_on = s->turn > 0;
 	}
+}
+
+/* The micro-batch takes a slot of what is behind its turn, or leaves it. */
+static bool
+change_slots(struct stages_run *p, struct stage *s, const struct turn *t)
+{
+	bool weight = s->of->weight_slots > 0;
+
+	s->kept[0] += (t->kind == TURN_FORWARD) - (t->kind == TURN_BACKWARD);
+	if (weight)
+		s->kept[1] += (t->kind == TURN_BACKWARD)
+			- (t->kind == TURN_WEIGHT);
+	if (s->kept[0] > s->of->slots || s->kept[1] > s->of->weight_slots)
+		return complain(p, s, "there is no such slot");
+	return true;
 }
 
 static bool
 begin_turn(struct stages_run *p, struct stage *s, const struct turn *t)
 {
-	if (t->kind != TURN_UPDATE && t->slot >= s->of->slots)
+	bool first = t->kind == TURN_FORWARD, update = t->kind == TURN_UPDATE;
+
+	if (!update && (t->slot >= s->slots
+	                || (t->kind == TURN_WEIGHT && !s->of->weight_slots)))
 		return complain(p, s, "there is no such slot");
 	set_slot(s, t);
 	set_micro(s, t->micro);
-	each_value(s, true, t->kind != TURN_UPDATE, -1, false);
-	if (t->kind == TURN_FORWARD && s->busy[t->slot])
+	each_value(s, true, !update, -1, false);
+	if (first && s->busy[t->slot])
 		return complain(p, s, "the slot is not free");
-	if (t->kind == TURN_BACKWARD && s->busy[t->slot] != t->micro + 1)
+	if (!first && !update && s->busy[t->slot] != t->micro + 1)
 		return complain(p, s, "the slot has another micro-batch");
-	if (t->kind == TURN_BACKWARD) {
-		each_value(s, true, false, t->slot, false);
+	if (!first && !update) {
+		each_value(s, true, t->kind == TURN_WEIGHT, t->slot, false);
 		s->busy[t->slot] = 0;
 	}
 	s->at = s->first[t->kind];
 	/* updates of a rank wait for the norm together */
-	*order_of(p, s) += t->kind == TURN_UPDATE;
-	return true;
+	*order_of(p, s) += update;
+	return change_slots(p, s, t);
 }
 
 static void
@@ -154,11 +177,12 @@ end_turn(struct stages_run *p, struct stage *s, const struct turn *t)
 {
 	const Graph *g = s->run.g;
 	double nmicro = s->run.env.nmicro;
+	bool leaves = t->kind == TURN_BACKWARD && s->of->weight_slots;
 
 	*order_of(p, s) += t->kind != TURN_UPDATE;
 	spmd_carry_over(s->run.s, s->first[t->kind], s->end[t->kind]);
-	if (t->kind == TURN_FORWARD) {
-		each_value(s, true, false, t->slot, true);
+	if (t->kind == TURN_FORWARD || leaves) {
+		each_value(s, true, leaves, t->slot, true);
 		s->busy[t->slot] = t->micro + 1;
 	}
 	if (t->kind == TURN_FORWARD && g->loss)
@@ -344,11 +368,13 @@ find_ranges(struct stage *s)
 
 	while (id < g->nnode && g->node[id].count_pass)
 		id++;
-	for (int k = 0; k < 3; k++) {
+	for (int k = 0; k < TURN_KINDS; k++) {
 		s->first[k] = id;
-		while (id < g->nnode && (k == 0
+		while (id < g->nnode && (k == TURN_FORWARD
 		       ? id <= graph_boundary(g)
-		       : k == 1 ? g->node[id].phase != PH_UPDATE : true))
+		       : k == TURN_BACKWARD && g->weight_slots
+		       ? id <= graph_weight_boundary(g)
+		       : k == TURN_UPDATE || g->node[id].phase != PH_UPDATE))
 			id++;
 		s->end[k] = id;
 	}
@@ -374,9 +400,10 @@ open_stage(struct stages_run *p, struct stage *s,
 	run_fill(&s->run);
 	find_ranges(s);
 	p->ranks = ranks = spmd_ranks(s->run.s);
-	s->slot = interp_need(calloc((size_t)of->slots, sizeof *s->slot));
-	s->busy = interp_need(calloc((size_t)of->slots, sizeof *s->busy));
-	for (int k = 0; k < of->slots; k++)
+	s->slots = of->weight_slots ? of->through_slots : of->slots;
+	s->slot = interp_need(calloc((size_t)s->slots, sizeof *s->slot));
+	s->busy = interp_need(calloc((size_t)s->slots, sizeof *s->busy));
+	for (int k = 0; k < s->slots; k++)
 		s->slot[k] = interp_need(calloc((size_t)ranks * of->graph->nval,
 		                                sizeof **s->slot));
 	FOR_NODES (n, of->graph)
@@ -418,7 +445,7 @@ stages_run_free(struct stages_run *p)
 		struct stage *s = &p->stage[k];
 		size_t n = (size_t)p->ranks * s->run.g->nval;
 
-		for (int i = 0; i < s->of->slots; i++) {
+		for (int i = 0; i < s->slots; i++) {
 			for (size_t v = 0; v < n; v++)
 				free(s->slot[i][v]);
 			free(s->slot[i]);

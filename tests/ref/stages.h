@@ -2,8 +2,9 @@
  * with all its ranks in lockstep, and between stages one message for each tag
  * on its way at most.
  *
- * From its forward turn to its backward turn a micro-batch has what its slot
- * keeps and nothing else: other values are not numbers in the meantime.
+ * From its forward turn to its backward turn, and from there to its weight turn
+ * if there is one, a micro-batch has what its slot keeps and nothing else: other
+ * values are not numbers in the meantime.
  */
 #ifndef TESTS_REF_STAGES_H
 #define TESTS_REF_STAGES_H

@@ -141,14 +141,19 @@ run_compile(struct run *r)
 static void
 place_all(struct run *r)
 {
-	int64_t bytes = 0;
+	const Graph *g = r->g;
+	struct interp_pool pool[3] = { { 0, 0, g->slots },
+		{ 0, 0, g->through_slots }, { 0, 0, g->weight_slots } };
+	int64_t bytes[3], at = 0;
 
-	if (r->g->slots > 1)
-		bytes = place_slot_bytes(r->g, r->arena);
-	for (int k = 0; k < spmd_ranks(r->s); k++) {
-		spmd_rank(r->s, k)->slots = r->g->slots;
-		spmd_rank(r->s, k)->slot_bytes = bytes;
+	place_slot_bytes(g, bytes, r->arena);
+	for (int k = 0; k < 3; k++) {
+		pool[k].at = at;
+		pool[k].bytes = pool[k].n > 1 ? bytes[k] : 0;
+		at += pool[k].n * pool[k].bytes;
 	}
+	for (int k = 0; k < spmd_ranks(r->s); k++)
+		memcpy(spmd_rank(r->s, k)->pool, pool, sizeof pool);
 	spmd_place(r->s);
 }
 
