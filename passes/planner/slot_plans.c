@@ -46,24 +46,36 @@ struct pair {
 	double sec;
 };
 
+/* No pair is better with x than with y in its place. */
+static bool
+is_dominated(const struct slot_plan *x, const struct slot_plan *y)
+{
+	return y->slot <= x->slot && y->rest <= x->rest && y->sec <= x->sec;
+}
+
+/* Take a set, unless a known one is as good, in place of those that it
+ * beats. */
 static void
 add_set(struct slot_plans *l, const uint8_t *drop)
 {
 	struct schedule *w = l->s->w;
-	size_t nstore = (size_t)l->r->nstore;
-	struct slot_plan *x = &l->plan[l->n];
-	Arena *scratch;
+	Arena *scratch = arena_new();
+	struct slot_plan x;
+	int n = 0;
 
-	for (int i = 0; i < l->n; i++)
-		if (!memcmp(l->plan[i].drop, drop, nstore))
-			return;
-	scratch = arena_new();
-	x->sec = schedule_set(w, drop).sec;
-	x->slot = schedule_slot_bytes(w);
-	x->rest = schedule_packed(w, scratch) - l->r->slots * x->slot;
+	x.sec = schedule_set(w, drop).sec;
+	x.slot = schedule_slot_bytes(w);
+	x.rest = schedule_packed(w, scratch) - l->r->slots * x.slot;
 	arena_free(scratch);
-	x->drop = arena_copy(l->r->arena, drop, nstore + 1);
-	l->n++;
+	for (int i = 0; i < l->n; i++)
+		if (is_dominated(&x, &l->plan[i]))
+			return;
+	for (int i = 0; i < l->n; i++)
+		if (!is_dominated(&l->plan[i], &x))
+			l->plan[n++] = l->plan[i];
+	x.drop = arena_copy(l->r->arena, drop, (size_t)l->r->nstore + 1);
+	l->plan[n++] = x;
+	l->n = n;
 }
 
 /* ---- which plans ---- */

@@ -220,6 +220,15 @@ turn_of(const struct ckr_library *lib, const struct event *e)
 	return NULL;
 }
 
+/* Whether it runs its stage's second plan. */
+static bool
+has_second_plan(const struct ckr_library *lib, const struct ckr_turn *t)
+{
+	const unsigned char *second = lib->stage[t->stage].second;
+
+	return t->kind <= CKR_TURN_BACKWARD && second && second[t->slot];
+}
+
 /* Events of one turn of a rank. */
 struct turn_span {
 	const struct ckr_turn *turn;    /* NULL: there are none */
@@ -243,6 +252,8 @@ write_turn(struct json_out *j, const struct trace *t, const struct turn_span *s)
 	json_int(j, "step", (int64_t)s->first->train_step + 1);
 	json_int(j, "micro", s->turn->micro);
 	json_int(j, "slot", s->turn->slot);
+	if (has_second_plan(t->c->lib, s->turn))
+		json_int(j, "plan", 2);
 	if (t->c->world->chunks > 1)
 		json_int(j, "stage", s->turn->stage);
 	json_close(j);

@@ -444,7 +444,7 @@ class Pipelines(ck.Bench):
     def second_budget(self, flags, own, what):
         """A budget under which a stage has two plans, and the stages; None: none is known."""
         plan = self.path("second.json")
-        plan_only = [*flags, *own, "--plan-only", "--json", plan]
+        plan_only = [*flags, *own, *FLAGS, "--plan-only", "--json", plan]
         if not self.must(self.ckc(*plan_only), what):
             return None
         peak = ck.plan(plan)["pipeline"]["peak_bytes"]
@@ -457,7 +457,7 @@ class Pipelines(ck.Bench):
                 return budget, stages
         return None
 
-    def second_plan(self, stem, shape, micros, form):
+    def second_plan(self, stem, shape, micros, form, near=0):
         """Equal bits, and the peak that was planned, where a stage has two plans."""
         flags, _ = self.model(stem)
         own = [*form, "--pp", shape[0], "--microbatches", micros]
@@ -469,8 +469,10 @@ class Pipelines(ck.Bench):
         stages = shape if shape[1] > 1 else shape[0]
         budget = ["--memory-budget", f"{found[0]}B"]
         for env in None, {"CKR_POISON": "1"}:
-            self.one(stem, stages, micros, f", two plans {form}", *form, env=env, cut=budget)
-        self.second_peak(stem, shape, form, found[1], what)
+            what_of = f", two plans {form}"
+            self.one(stem, stages, micros, what_of, *form, near=near, env=env, cut=budget)
+        if not FLAGS:
+            self.second_peak(stem, shape, form, found[1], what)
         return found[0]
 
     def second_peak(self, stem, shape, form, stages, what):
@@ -479,12 +481,27 @@ class Pipelines(ck.Bench):
         peaks = [max(p["summary"]["peak_bytes"] for p in both) for both in plans]
         most = max(sum(peaks[r :: shape[0]]) for r in range(shape[0]))
         ranks = shape[0] * (2 if "--tp" in form or "--dp" in form else 1)
-        done, log, _ = self.train("pp.so", self.path(stem + ".npz"), ranks, "--stats")
+        more = ["--stats", "--trace", self.path("second.trace")]
+        done, log, _ = self.train("pp.so", self.path(stem + ".npz"), ranks, *more)
         self.must(done, what)
         self.check(f"planned {most};" in done.stdout, f"{what}: not {most}: {done.stdout}")
         with open(log) as f:
             peak = max(json.loads(row)["peak_bytes"] for row in f)
         self.check(0.9 * most <= peak <= most, f"{what}: measured {peak}, planned {most}")
+        if shape[1] == 1:
+            self.second_turns(stages, ranks // shape[0], what)
+
+    def second_turns(self, stages, ranks, what):
+        """The trace says which turns have the second plan: those in its slots."""
+        events = ck.plan(self.path("second.trace"))["traceEvents"]
+        turns = [
+            e for e in events if e.get("cat") == "turn" and e["name"] in ("forward", "backward")
+        ]
+        self.check(turns, f"{what}: no turns in the trace")
+        for e in turns:
+            stage = stages[(e["tid"] - 1) // ranks]
+            second = e["args"]["slot"] in stage.get("second_plan", {"slots": []})["slots"]
+            self.check(second == (e["args"].get("plan") == 2), f"{what}: trace: {e}")
 
     def zero_bubble(self):
         for stem, stages, micros, form in ZERO_BUBBLE:
@@ -561,6 +578,8 @@ class Pipelines(ck.Bench):
         self.one("chargpt-dyn-o24", 3, 4, "", near=near)
         self.one("llama-dynamo", 2, 4, ", ranks and replicas", "--tp", 2, "--dp", 2, near=near)
         self.one("llama-dynamo", (2, 2), 4, "", near=near)
+        found = self.second_plan("gpt2-dynamo-dyn", (3, 1), 6, [], near)
+        self.check(found, "no stage has two plans")
 
 
 def main():

@@ -389,6 +389,11 @@ open_stage(struct stages_run *p, struct stage *s,
 	int ranks;
 
 	s->of = of;
+	if (of->second.graph) {
+		fprintf(stderr, "stage %d has two plans: one is expected\n",
+		        (int)(s - p->stage));
+		return false;
+	}
 	s->run = (struct run){ .dir = r->dir, .arena = r->arena,
 		.diag = r->diag, .cli = r->cli, .part = true };
 	run_adopt(&s->run, of->graph);
