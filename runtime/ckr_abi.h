@@ -402,9 +402,8 @@ struct ckr_stage {
 };
 
 /* CKR_TURN_WEIGHT: what is left of backward when the others have what they wait
- * for.  CKR_TURN_NORM: of an update, what comes before the norm of the gradients
- * of all stages; CKR_TURN_UPDATE: the rest.  Of both a stage has one at
- * most. */
+ * for.  CKR_TURN_NORM: of an update, what comes before the norm of all stages'
+ * gradients; CKR_TURN_UPDATE: the rest.  Of both a stage has one at most. */
 enum ckr_turn_kind { CKR_TURN_FORWARD, CKR_TURN_BACKWARD, CKR_TURN_WEIGHT,
                      CKR_TURN_NORM, CKR_TURN_UPDATE };
 

@@ -61,6 +61,23 @@ read_halves(struct parser *p)
 	                           (long long)n);
 }
 
+/* Slots of stages with turns of weights, after the word. */
+static bool
+read_weight_slots(struct parser *p)
+{
+	Graph *g = p->g;
+	int64_t least;
+
+	if (!read_ranks(p, "slots", &g->through_slots)
+	    || !read_ranks(p, "slots", &g->weight_slots))
+		return false;
+	least = g->slots > g->weight_slots ? g->slots : g->weight_slots;
+	return g->through_slots >= least
+		|| tok_fault(p, "expected at least %lld slots up to weight "
+		             "turns, found %lld", (long long)least,
+		             (long long)g->through_slots);
+}
+
 static bool
 read_stage(struct parser *p)
 {
@@ -69,9 +86,7 @@ read_stage(struct parser *p)
 	return tok_int(p, 0, "stage", &g->stage)
 		&& read_ranks(p, "stages", &g->stages)
 		&& read_ranks(p, "slots", &g->slots)
-		&& (!tok_word(p, "weight")
-		    || (read_ranks(p, "slots", &g->through_slots)
-		        && read_ranks(p, "slots", &g->weight_slots)))
+		&& (!tok_word(p, "weight") || read_weight_slots(p))
 		&& (g->stage < g->stages
 		    || tok_fault(p, "expected a stage below %lld, found %lld",
 		                 (long long)g->stages, (long long)g->stage));

@@ -49,6 +49,9 @@ struct rewriter {
 	ValId *first;                   /* by node: owners that end behind it */
 	ValId *reduced;                 /* by view: the same of `reduced` */
 	ValId *upcast;                  /* ... and of the latest upcast; 0 */
+	NodeId weight;                  /* last node before phase weight; 0:
+	                                 * there is none */
+	NodeId reader;                  /* the node at hand */
 	NodeId *order;
 	size_t cap;
 	uint32_t n;
@@ -172,7 +175,8 @@ reduced_of(struct rewriter *s, ValId u)
 		s->reduced[u] = new_view(s, x, u);
 		x = s->reduced[u];
 		mark_reduced(s, x, u);
-		g->node[g->val[x].def].phase = PH_BACKWARD;
+		g->node[g->val[x].def].phase = s->weight
+			&& s->reader > s->weight ? PH_WEIGHT : PH_BACKWARD;
 	}
 	return s->reduced[u];
 }
@@ -251,6 +255,7 @@ redirect_operands(struct rewriter *s, NodeId id)
 {
 	Graph *g = s->g;
 
+	s->reader = id;
 	for (int k = 0; k < g->node[id].nin; k++) {
 		ValId v = g->node[id].in[k], o = val_owner(g, v);
 		const Node *n = &g->node[id];
@@ -366,7 +371,8 @@ low_precision_rewrite(Graph *g, const struct low_precision_request *request,
                       const struct target *target, Arena *scratch)
 {
 	struct rewriter s = { .g = g, .request = request, .target = target,
-	                      .scratch = scratch };
+	                      .scratch = scratch,
+	                      .weight = graph_weight_boundary(g) };
 	uint32_t nnode = g->nnode;
 	int count;
 

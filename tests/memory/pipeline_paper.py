@@ -24,8 +24,8 @@ most what recomputation takes, with three parts also at most 2 %: one part leave
 plan of ckc for 175B within 80 GB, which is not made of these two, takes no more time.
 zero_bubble: --schedule zb-h1 on inner stages of 22B.  A layer keeps M_B = s b (34 h + 5 a s) bytes
 up to backward (equation 1 of the paper above), and M_W = 32 s b h up to its weight turn: inputs and
-output gradients of its four products, 2 + 6 + 2 + 2 + 2 + 8 + 8 + 2.  Within 0.1 %: a stage has some
-constants.
+output gradients of its four products, 2 + 6 + 2 + 2 + 2 + 8 + 8 + 2.  Within 0.1 %: a stage has
+some constants.
 """
 
 import json

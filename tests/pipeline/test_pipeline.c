@@ -564,26 +564,42 @@ test_weight_lost(void **state)
 	assert_false(is_right());
 }
 
+/* Put a node at the beginning of the weight turn. */
+static void
+make_late(Graph *g, NodeId id)
+{
+	NodeId first = graph_weight_boundary(g) + 1, *order;
+	Arena *a = arena_new();
+	uint32_t n = 0;
+
+	order = arena_array(a, g->nnode, sizeof *order);
+	for (NodeId i = 1; i < g->nnode; i++) {
+		if (i == first)
+			order[n++] = id;
+		if (i != id)
+			order[n++] = i;
+	}
+	g->node[id].phase = PH_WEIGHT;
+	graph_reorder(g, order, n);
+	arena_free(a);
+}
+
 /* Others wait for a message of a turn that may run later. */
 static void
 test_message_in_weight_turn(void **state)
 {
-	Graph *g = stage(1);
-	NodeId send = node_id(g, find(1, OP_SEND, PH_BACKWARD, 0)), *order;
-	Arena *a = arena_new();
-	uint32_t n = 0;
+	Graph *from = stage(1), *to = stage(0);
+	const Node *send = find(1, OP_SEND, PH_BACKWARD, 0);
+	int64_t tag = send->attr.SEND.tag;
 
 	(void)state;
-	order = arena_array(a, g->nnode, sizeof *order);
-	for (NodeId i = 1; i < g->nnode; i++) {
-		if (i != send)
-			order[n++] = i;
-		if (i == graph_weight_boundary(g) + 1)
-			order[n++] = send;
-	}
-	g->node[send].phase = PH_WEIGHT;
-	graph_reorder(g, order, n);
-	arena_free(a);
+	make_late(from, node_id(from, send));
+	assert_false(is_right());
+	FOR_NODES (n, to)
+		if (n->op == OP_RECEIVE && n->attr.RECEIVE.tag == tag) {
+			make_late(to, node_id(to, n));
+			break;
+		}
 	assert_false(is_right());
 }
 

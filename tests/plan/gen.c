@@ -432,19 +432,31 @@ gen_random(uint64_t seed, int nfwd)
 	return g;
 }
 
+/* A value of a node before `end`. */
+static ValId
+any_result(const Graph *g, NodeId end, uint64_t *seed)
+{
+	return g->node[1 + gen_next(seed) % (end - 1)].out[0];
+}
+
 void
 gen_weights(Graph *g, uint64_t seed)
 {
-	NodeId end = g->nnode, backward = 1;
+	NodeId end, backward = 1;
 
 	while (g->node[backward].phase == PH_FORWARD)
 		backward++;
-	for (NodeId id = end; id-- > backward;) {
-		ValId in[2] = { g->node[id].out[0] };
-		const Node *f = &g->node[1 + gen_next(&seed)
-			% (unsigned)(backward - 1)];
+	/* these may lie over what forward has made */
+	for (int i = 0; i < 2; i++) {
+		ValId in = any_result(g, backward, &seed);
 
-		in[1] = f->out[0];
+		loop(g, OP_ADD, PH_BACKWARD, 1, &in);
+	}
+	end = g->nnode;
+	for (NodeId id = end; id-- > backward;) {
+		ValId in[2] = { g->node[id].out[0],
+			        any_result(g, backward, &seed) };
+
 		if (gen_next(&seed) % 4)
 			node1(g, OP_CONCAT, PH_WEIGHT, 1
 			      + (int)(gen_next(&seed) % 2), in,

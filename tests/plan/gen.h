@@ -16,8 +16,8 @@ Graph *gen_gpt(const struct gen_gpt *);
 Graph *gen_chain(int layers, int64_t width);
 /* nfwd forward nodes with random operands and sizes, and their backward. */
 Graph *gen_random(uint64_t seed, int nfwd);
-/* Append nodes of phase weight to it, which read random values of forward and
- * backward. */
+/* Append nodes to it: some of backward, and of phase weight, which read random
+ * values of forward and backward. */
 void gen_weights(Graph *, uint64_t seed);
 /* Step of a splitmix generator. */
 uint64_t gen_next(uint64_t *state);
