@@ -51,8 +51,7 @@ tied_params(const Graph *g, Arena *scratch)
 	bool *tied = arena_array(scratch, g->nval, sizeof *tied);
 
 	FOR_NODES (n, g)
-		if (n->phase == PH_UPDATE
-		    && (n->op == OP_SEND || n->op == OP_RECEIVE))
+		if (n->phase == PH_UPDATE && node_is_message(n))
 			tied[g->val[n->nin ? n->in[0] : n->out[0]].param] =
 				true;
 	return tied;
