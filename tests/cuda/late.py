@@ -62,6 +62,7 @@ MODELS = {
     "statistics": (BN, ["--batchnorm", "batch"], ["nan"]),
     "two ranks": ("text", ["--tp", "2"], ["index"]),
     "offloaded": ("large", ["--offload", "state"], ["nan", "index", "feed"]),
+    "masters": ("large", ["--offload", "state", "--dtype", "bf16"], ["nan", "index"]),
     "offloaded, accumulated": (
         "large",
         ["--offload", "state", "--grad-accum", "3", "--optimizer", "lion"],
@@ -304,6 +305,9 @@ def main():
             t.every_step(so, data)
             t.in_threads(so)
             t.interrupted(so, data)
+        if name == "masters":
+            # transfers of host memory are parts of the graphs
+            t.counts(so, data, 2, 0, 2)
         if name == "accumulated":
             # labels are counted first; by then one slot is free anyway
             t.counts(so, data, 4, 5, 3 + 4)
