@@ -156,9 +156,9 @@ static const struct option_spec table[] = {
 	{ "offload", "auto|state|off", G_MEMORY, set_word, FIELD(opt.offload),
 	  CI, "use host memory: pinned memory beside a GPU, a file on the CPU "
 	  "(ckrun --offload-dir); state: keep the optimizer state and float32 "
-	  "master weights there and transfer them around each update; auto: also offload activations "
-	  "between forward and backward, where that is faster than "
-	  "recomputation within the budget (default: off)",
+	  "master weights there and transfer them around each update; auto: "
+	  "also offload activations between forward and backward, where that "
+	  "is faster than recomputation within the budget (default: off)",
 	  WORDS(OFFLOAD_AUTO, OFFLOAD_STATE, OFFLOAD_OFF) },
 	{ "host-memory", "SIZE", G_MEMORY, set_size,
 	  FIELD(opt.host_memory), CI,

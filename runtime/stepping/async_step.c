@@ -26,7 +26,6 @@
  * a portion end with it.  CKR_GRAPHS=0, or if a library cannot be recorded:
  * kernel by kernel.
  */
-#include "runtime/ranks/comm.h"
 #include "runtime/stepping/inside.h"
 #include "runtime/support/env.h"
 
@@ -81,14 +80,11 @@ can_run_steps_async(const struct stepping *c)
 	const struct ckr_program *p = &c->lib->program[0];
 	const struct ckr_tensor *norm = c->norm.tensor;
 
-	if (!c->device->deferred || c->world->poison || c->world->team
-	    || c->world->count > 1
+	if (!c->device->deferred || c->world->poison || world_exchanges(p)
+	    || c->world->team || c->world->count > 1
 	    || (p->loss >= 0 && p->tensor[p->loss].placement)
 	    || (norm && norm->ready >= (int32_t)program_commit(p)))
 		return false;
-	for (uint32_t i = 0; i < p->ninstr; i++)
-		if (p->instr[i].comm && !comm_is_host(p->instr[i].comm))
-			return false;
 	for (uint32_t i = 0; i < c->lib->nshared; i++)
 		if (is_staged(c, i) && !tensor_is_dense(&p->tensor[i]))
 			return false;

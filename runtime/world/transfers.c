@@ -361,6 +361,16 @@ world_end_transfers(struct world *w, uint32_t i)
 	return end_exchanges(w, i);
 }
 
+bool
+world_exchanges(const struct ckr_program *p)
+{
+	bool any = false;
+
+	for (uint32_t i = 0; i < p->ninstr; i++)
+		any |= p->instr[i].comm && !comm_is_host(p->instr[i].comm);
+	return any;
+}
+
 ckr_status
 world_finish_offloads(struct world *w)
 {
