@@ -329,6 +329,18 @@ def check_curves_of_ranks(p, seed):
         check_curve(p, f"graph of {ranks}", model, options)
 
 
+def check_forward_again(p):
+    """Forward computes values again, beside which others are offloaded."""
+    rng = random.Random(1000)
+    model = p.write("g.ck", random_graph(rng))
+    profile = json.loads(device(10 ** rng.uniform(9, 11)))
+    profile["link_bytes_per_second"] = 10 ** rng.uniform(9, 11)
+    profile["link_latency_seconds"] = 1e-9
+    options = ("--device", p.write("device.json", json.dumps(profile)), "--tp", 2)
+    found = p.plan(model, *options, "--offload", "auto", "--memory-budget", "450000B")
+    p.expect("forward again: nothing is offloaded", found and found["host"])
+
+
 EVERYTHING = "--offload", "auto", "--offload-values", "*"
 WAYS = (
     EVERYTHING,
@@ -374,6 +386,7 @@ def main():
         check_models(p, models)
         check_everything(p, models)
         check_curves_of_ranks(p, seed)
+        check_forward_again(p)
         check_random(p, count, seed)
     for fault in p.faults:
         print("FAIL", fault)
