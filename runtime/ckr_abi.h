@@ -161,7 +161,8 @@ struct ckr_tensor {
 	uint8_t dtype, kind, rank;      /* rank: number of dims */
 	uint16_t flags;
 	int32_t param;          /* CKR_GRAD, CKR_STATE: index of the parameter;
-	                         * CKR_OTHER: that which it is a view of; -1 */
+	                         * CKR_OTHER: that which it is a view of, or
+	                         * was fetched from; -1 */
 	const char *state;      /* CKR_STATE: "m", "v", ...; else NULL */
 	int32_t ready;          /* instruction after which the tensor has its
 	                         * final value (for a transfer, its end); -1:

@@ -155,10 +155,10 @@ static const struct option_spec table[] = {
 	  "memory of the device that a training step may use" },
 	{ "offload", "auto|state|off", G_MEMORY, set_word, FIELD(opt.offload),
 	  CI, "use host memory: pinned memory beside a GPU, a file on the CPU "
-	  "(ckrun --offload-dir); state: keep the optimizer state there and "
-	  "transfer it around each update; auto: also offload activations "
-	  "between forward and backward, where that is faster than "
-	  "recomputation within the budget (default: off)",
+	  "(ckrun --offload-dir); state: keep the optimizer state and float32 "
+	  "master weights there and transfer them around each update; auto: "
+	  "also offload activations between forward and backward, where that "
+	  "is faster than recomputation within the budget (default: off)",
 	  WORDS(OFFLOAD_AUTO, OFFLOAD_STATE, OFFLOAD_OFF) },
 	{ "host-memory", "SIZE", G_MEMORY, set_size,
 	  FIELD(opt.host_memory), CI,

@@ -19,6 +19,7 @@ struct values {
 	const struct offload_request *request;
 	Arena *scratch;
 	NodeId end;                     /* nodes from here on are new */
+	NodeId boundary;                /* the last node of forward */
 	double *start;                  /* by node: seconds of computation
 	                                 * before it */
 	struct pause *pause;            /* [n], longest first */
@@ -224,10 +225,14 @@ copy_of_value(Graph *g, ValId v, const char *suffix)
 	return c;
 }
 
+/* What is recomputed may stand in forward. */
 static Phase
-transfer_phase(const Node *beside)
+transfer_phase(const struct values *s, NodeId beside)
 {
-	return beside->phase == PH_RECOMPUTE ? PH_BACKWARD : beside->phase;
+	Phase phase = s->g->node[beside].phase;
+
+	return phase != PH_RECOMPUTE ? phase
+	       : beside < s->boundary ? PH_FORWARD : PH_BACKWARD;
 }
 
 static ValId
@@ -243,7 +248,7 @@ add_transfer(struct values *s, Op op, ValId x, NodeId beside)
 	y = copy_of_value(g, x, fetch ? "fetched" : "offloaded");
 	n = &g->node[id];
 	n->out[0] = y;
-	n->phase = transfer_phase(&g->node[beside]);
+	n->phase = transfer_phase(s, beside);
 	g->val[y].def = id;
 	g->val[y].host = !fetch;
 	append(s, fetch ? &s->before[beside] : &s->behind[beside], id);
@@ -347,7 +352,7 @@ bool
 offload_values(Graph *g, const struct offload_request *request, Arena *scratch)
 {
 	struct values s = { .g = g, .request = request, .scratch = scratch,
-		.end = g->nnode };
+		.end = g->nnode, .boundary = graph_boundary(g) };
 	uint32_t n;
 
 	s.start = arena_array(scratch, (size_t)g->nnode + 1, sizeof *s.start);

@@ -239,7 +239,8 @@ explain_tensor(const Plan *plan, const struct report_place *place, int64_t i,
 	fprintf(out, ": %s %s, %" PRId64 " B\n", kind[t->kind],
 	        shape_text(buf, sizeof buf, t->dt, &t->shape), t->bytes);
 	if (t->resident)
-		fputs("  resident: allocated for the whole step\n", out);
+		fprintf(out, "  resident: allocated for the whole step%s\n",
+		        t->host ? ", in host memory" : "");
 	else
 		fprintf(out, "  live         instructions %" PRId64 " to %"
 		        PRId64 "%s\n", t->first, t->last,

@@ -85,7 +85,9 @@ struct device_calls {
 	void (*event_sync)(struct device *, void *event);
 	/* Work enqueued between graph_begin and graph_end is recorded into a
 	 * graph, which graph_launch runs as a whole.  NULL: recording failed,
-	 * and nothing of it runs.  No copies, events or sync() in between. */
+	 * and nothing of it runs.  In between no sync(), and no copies but
+	 * fetch_async() and offload_async() behind an event of the compute
+	 * stream, which in the end waits for them by events of theirs. */
 	void (*graph_begin)(struct device *);
 	void *(*graph_end)(struct device *);
 	void (*graph_launch)(struct device *, void *graph);

@@ -22,8 +22,9 @@
  * portion is captured the first time, when libraries have loaded what they need
  * in a synchronous step, and launched as a graph from then on.
  * What differs between launches, kernels read from memory: inputs, and the
- * environment.  CKR_GRAPHS=0, or if a library cannot be recorded: kernel by
- * kernel.
+ * environment.  Transfers of host memory are recorded with the kernels; all of
+ * a portion end with it.  CKR_GRAPHS=0, or if a library cannot be recorded:
+ * kernel by kernel.
  */
 #include "runtime/stepping/inside.h"
 #include "runtime/support/env.h"
@@ -71,22 +72,19 @@ end_of_input_reads(const struct stepping *c)
 	return end;
 }
 
-/* Whether steps of the plan can be enqueued: nothing but kernels is in
- * them, and what is read behind them is in one place. */
+/* Whether steps of the plan can be enqueued: nothing but kernels and transfers
+ * of host memory is in them, and what is read behind them is in one place. */
 static bool
 can_run_steps_async(const struct stepping *c)
 {
 	const struct ckr_program *p = &c->lib->program[0];
 	const struct ckr_tensor *norm = c->norm.tensor;
 
-	if (!c->device->deferred || c->world->poison || c->world->team
-	    || c->world->count > 1
+	if (!c->device->deferred || c->world->poison || world_exchanges(p)
+	    || c->world->team || c->world->count > 1
 	    || (p->loss >= 0 && p->tensor[p->loss].placement)
 	    || (norm && norm->ready >= (int32_t)program_commit(p)))
 		return false;
-	for (uint32_t i = 0; i < p->ninstr; i++)
-		if (p->instr[i].comm)
-			return false;
 	for (uint32_t i = 0; i < c->lib->nshared; i++)
 		if (is_staged(c, i) && !tensor_is_dense(&p->tensor[i]))
 			return false;
@@ -197,8 +195,10 @@ enqueue_steps(struct stepping *c, enum step_segment which, uint32_t from,
 
 	for (uint32_t i = from, next; i < to; i = next) {
 		next = i + 1;
-		if (!is_in_segment(c, which, p->instr[i].phase))
+		if (!is_in_segment(c, which, p->instr[i].phase)) {
+			CKR_TRY(world_end_transfers(c->world, i));
 			continue;
+		}
 		CKR_TRY(instr_run_some(c, &c->world->plan, i, to, &next));
 		finite_enqueue(c, &c->world->plan, next - 1);
 	}
@@ -218,6 +218,7 @@ give_up_graphs(struct stepping *c)
 		        d->first.text[0] ? d->first.text : c->err->text);
 	snprintf(d->libraries + n, sizeof(d->libraries) - n,
 	         ", without CUDA graphs");
+	world_finish_offloads(c->world);        /* none is under way */
 	device_forget_error(d);
 	c->lib->launch_error();
 	c->async.graphs = false;
@@ -232,6 +233,8 @@ record_segment(struct stepping *c, enum step_segment which, uint32_t from,
 
 	c->device->call->graph_begin(c->device);
 	s = enqueue_steps(c, which, from, to);
+	if (s == CKR_OK)
+		s = world_finish_offloads(c->world);
 	work = c->device->call->graph_end(c->device);
 	if (s == CKR_OK && work) {
 		c->async.graph[which] = work;

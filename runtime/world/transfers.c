@@ -316,6 +316,7 @@ report_wait(struct world *w, uint32_t step, double from)
 		w->waited(w->waited_user, step, from, now_sec());
 }
 
+/* Those that end with instruction i or before. */
 static ckr_status
 end_offloads(struct world *w, uint32_t i)
 {
@@ -358,6 +359,22 @@ world_end_transfers(struct world *w, uint32_t i)
 {
 	CKR_TRY(end_offloads(w, i));
 	return end_exchanges(w, i);
+}
+
+bool
+world_exchanges(const struct ckr_program *p)
+{
+	bool any = false;
+
+	for (uint32_t i = 0; i < p->ninstr; i++)
+		any |= p->instr[i].comm && !comm_is_host(p->instr[i].comm);
+	return any;
+}
+
+ckr_status
+world_finish_offloads(struct world *w)
+{
+	return end_offloads(w, UINT32_MAX);
 }
 
 ckr_status

@@ -338,6 +338,10 @@ ckr_status world_scatter_inputs(struct world *, const unsigned char *only);
 ckr_status world_begin_transfer(struct world *, const struct loaded_program *,
                                 uint32_t i, uint64_t step);
 ckr_status world_end_transfers(struct world *, uint32_t i);
+/* Whether a step moves values between ranks. */
+bool world_exchanges(const struct ckr_program *);
+/* End all transfers of host memory. */
+ckr_status world_finish_offloads(struct world *);
 /* End all transfers between ranks, before processes communicate about anything
  * else. */
 ckr_status world_finish_exchanges(struct world *);

@@ -62,6 +62,7 @@ MODELS = {
     "statistics": (BN, ["--batchnorm", "batch"], ["nan"]),
     "two ranks": ("text", ["--tp", "2"], ["index"]),
     "offloaded": ("large", ["--offload", "state"], ["nan", "index", "feed"]),
+    "masters": ("large", ["--offload", "state", "--dtype", "bf16"], ["nan", "index"]),
     "offloaded, accumulated": (
         "large",
         ["--offload", "state", "--grad-accum", "3", "--optimizer", "lion"],
@@ -246,6 +247,16 @@ class Test:
             more["launches"] == 10 * launches, f"{more['launches']} launches in 10 steps"
         )
 
+    def without_offload(self, so):
+        """Master weights on the device: the same bits."""
+        plain = self.bench.path("plain.so")
+        flags = ["-o", plain, "--quiet", "--dtype", "bf16", "--target", "cuda", "--nvcc", self.nvcc]
+        self.bench.must(self.bench.ckc(self.files["large"], *flags), "without --offload")
+        steps = STEPS, 1, 1, 0, "", "stop"
+        self.bench.check(
+            self.taken(plain, *steps) == self.taken(so, *steps), "other bits with --offload"
+        )
+
     def interrupted(self, so, data):
         """A signal: the steps under way end, and their state is saved."""
         saved, log = self.bench.path("stopped.safetensors"), self.bench.path("stopped.jsonl")
@@ -304,6 +315,10 @@ def main():
             t.every_step(so, data)
             t.in_threads(so)
             t.interrupted(so, data)
+        if name == "masters":
+            # transfers of host memory are parts of the graphs
+            t.counts(so, data, 2, 0, 2)
+            t.without_offload(so)
         if name == "accumulated":
             # labels are counted first; by then one slot is free anyway
             t.counts(so, data, 4, 5, 3 + 4)

@@ -389,6 +389,16 @@ new_copy(void *to, const void *from, size_t n, size_t room)
 	return c;
 }
 
+/* What a graph copies is what is there when it runs. */
+static void
+give_captured(struct fake_stream *stream, void *to, const void *from, size_t n)
+{
+	struct copy *c = malloc(sizeof *c);
+
+	*c = (struct copy){ NULL, to, from, n, 0, 0 };
+	fake_give(stream, run_copy, drop_copy, c);
+}
+
 EXPORT CUresult
 cuMemcpyHtoDAsync_v2(unsigned long long to, const void *from, size_t n,
                      struct fake_stream *stream)
@@ -398,12 +408,16 @@ cuMemcpyHtoDAsync_v2(unsigned long long to, const void *from, size_t n,
 
 	if (fake_context())
 		return 201;
-	if (stream->capturing)
+	if (stream->capturing && !is_in(pinned, (uintptr_t)from, n))
 		return 900;
 	if (fake_lost())
 		return 719;
 	if (!is_in(blocks, to, n))
 		return 700;
+	if (stream->capturing) {
+		give_captured(stream, (void *)(uintptr_t)to, from, n);
+		return fake_broken;
+	}
 	c = new_copy((void *)(uintptr_t)to, from, n, n);
 	c->watched = !by_device && is_in(pinned, (uintptr_t)from, n);
 	if (!c->watched && !by_device)
@@ -418,12 +432,16 @@ cuMemcpyDtoHAsync_v2(void *to, unsigned long long from, size_t n,
 {
 	if (fake_context())
 		return 201;
-	if (stream->capturing)
+	if (stream->capturing && !is_in(pinned, (uintptr_t)to, n))
 		return 900;
 	if (fake_lost())
 		return 719;
 	if (!is_in(blocks, from, n))
 		return 700;
+	if (stream->capturing) {
+		give_captured(stream, to, (const void *)(uintptr_t)from, n);
+		return fake_broken;
+	}
 	fake_give(stream, run_copy, drop_copy,
 	     new_copy(to, (const void *)(uintptr_t)from, n, 0));
 	if (!is_in(pinned, (uintptr_t)to, n)) {

@@ -24,8 +24,13 @@ append(struct fake_stream *s, struct fake_work work)
 
 	*w = work;
 	if (s->capturing) {
-		*s->end = w;
-		s->end = &w->next;
+		struct fake_stream *o = s->origin;
+
+		w->on = s->number;
+		w->after = s->clock;
+		s->clock.n[s->number]++;
+		*o->end = w;
+		o->end = &w->next;
 		return;
 	}
 	*s->queue_end = w;
@@ -37,14 +42,15 @@ static void
 keep(struct fake_stream *s, void (*run)(void *), void (*drop)(void *),
      void *arg)
 {
-	append(s, (struct fake_work){ NULL, NULL, run, drop, arg });
+	append(s, (struct fake_work){ .run = run, .drop = drop, .arg = arg });
 }
 
 static void
 keep_until(struct fake_stream *s, int (*ready)(void *), void (*drop)(void *),
            void *arg)
 {
-	append(s, (struct fake_work){ NULL, ready, NULL, drop, arg });
+	append(s, (struct fake_work){ .ready = ready, .drop = drop,
+	                              .arg = arg });
 }
 
 /* The first of the queue, which is over. */
@@ -143,6 +149,23 @@ fake_give(struct fake_stream *s, void (*f)(void *), void (*drop)(void *),
 
 /* ---- streams ---- */
 
+static unsigned
+free_number(void)
+{
+	unsigned n = 0;
+
+	for (const struct fake_stream *s = streams; s;)
+		if (s->number == n) {
+			n++;
+			s = streams;
+		} else {
+			s = s->next;
+		}
+	if (n == FAKE_STREAMS)
+		abort();
+	return n;
+}
+
 EXPORT CUresult
 cuStreamCreate(struct fake_stream **stream, unsigned flags)
 {
@@ -159,6 +182,7 @@ cuStreamCreate(struct fake_stream **stream, unsigned flags)
 	s->queue_end = &s->queue;
 	s->end = lateness() ? s->queue_end : NULL;
 	s->next = streams;
+	s->number = free_number();
 	streams = s;
 	*stream = s;
 	return 0;
@@ -214,6 +238,8 @@ cuStreamDestroy_v2(struct fake_stream *stream)
 struct event {
 	struct fake_stream *of;         /* NULL: never recorded */
 	unsigned long at;               /* works of it before the event */
+	unsigned long capture;          /* in which it was recorded; 0: none */
+	struct fake_clock clock;
 };
 
 EXPORT CUresult
@@ -239,10 +265,28 @@ cuEventRecord(struct event *e, struct fake_stream *s)
 {
 	if (fake_context())
 		return 201;
-	if (s->capturing)
-		return 900;
 	go_on();
-	*e = (struct event){ s, s->given };
+	*e = (struct event){ s, s->given, s->capturing, s->clock };
+	return 0;
+}
+
+/* The stream takes part in the capture of the event: at an end, or joined by
+ * it. */
+static CUresult
+wait_in_capture(struct fake_stream *s, const struct event *e)
+{
+	if (!e->capture || e->capture != e->of->capturing
+	    || (s->capturing && s->capturing != e->capture))
+		return e->capture ? 907 : 905;
+	if (!s->capturing) {
+		s->capturing = e->capture;
+		s->origin = e->of->origin;
+		s->clock = (struct fake_clock){ { 0 } };
+		s->end = &s->first;
+	}
+	for (int k = 0; k < FAKE_STREAMS; k++)
+		if (s->clock.n[k] < e->clock.n[k])
+			s->clock.n[k] = e->clock.n[k];
 	return 0;
 }
 
@@ -262,9 +306,11 @@ cuStreamWaitEvent(struct fake_stream *s, const struct event *e, unsigned flags)
 
 	if (fake_context())
 		return 201;
-	if (s->capturing || flags)
+	if (flags)
 		return 900;
 	go_on();
+	if (s->capturing || e->capture)
+		return wait_in_capture(s, e);
 	if (!e->of || (!s->end && e->of->done >= e->at))
 		return 0;
 	now = malloc(sizeof *now);
@@ -278,6 +324,8 @@ cuEventQuery(const struct event *e)
 {
 	if (fake_context())
 		return 201;
+	if (e->capture)
+		return 907;
 	return e->of ? ask(e->of, e->at) : 0;
 }
 
@@ -286,6 +334,8 @@ cuEventSynchronize(const struct event *e)
 {
 	if (fake_context())
 		return 201;
+	if (e->capture)
+		return 907;
 	go_on();
 	if (e->of && e->of->done < e->at) {
 		fake_count.waits++;
@@ -306,6 +356,30 @@ drop_works(struct fake_work *w)
 	}
 }
 
+static unsigned long captures;
+
+/* All streams of the capture go on by themselves; 904: the origin does not run
+ * behind all that one of them has captured. */
+static CUresult
+end_capture(struct fake_stream *origin)
+{
+	unsigned long capture = origin->capturing;
+	CUresult r = 0;
+
+	for (struct fake_stream *s = streams; s; s = s->next) {
+		if (s->capturing != capture)
+			continue;
+		if (origin->clock.n[s->number] < s->clock.n[s->number])
+			r = 904;
+		if (s->invalid)
+			r = 901;
+		s->invalid = 0;
+		s->capturing = 0;
+		s->end = lateness() || s->queue ? s->queue_end : NULL;
+	}
+	return r;
+}
+
 EXPORT CUresult
 cuStreamBeginCapture_v2(struct fake_stream *s, int mode)
 {
@@ -313,7 +387,9 @@ cuStreamBeginCapture_v2(struct fake_stream *s, int mode)
 		return 201;
 	if (s->capturing || mode != 1)
 		return 1;
-	s->capturing = 1;
+	s->capturing = ++captures;
+	s->origin = s;
+	s->clock = (struct fake_clock){ { 0 } };
 	s->first = NULL;
 	s->end = &s->first;
 	return 0;
@@ -322,16 +398,16 @@ cuStreamBeginCapture_v2(struct fake_stream *s, int mode)
 EXPORT CUresult
 cuStreamEndCapture(struct fake_stream *s, struct fake_work ***graph)
 {
+	CUresult r;
+
 	if (fake_context())
 		return 201;
-	if (!s->capturing)
+	if (!s->capturing || s->origin != s)
 		return 1;
-	s->capturing = 0;
-	s->end = lateness() || s->queue ? s->queue_end : NULL;
-	if (s->invalid) {
+	r = end_capture(s);
+	if (r) {
 		drop_works(s->first);
-		s->invalid = 0;
-		return 901;
+		return r;
 	}
 	*graph = malloc(sizeof **graph);
 	**graph = s->first;
@@ -362,11 +438,61 @@ cuGraphDestroy(struct fake_work **graph)
 	return 0;
 }
 
+/* The next work of a stream, from w on; NULL: there is none. */
+static struct fake_work *
+next_on(struct fake_work *w, unsigned stream)
+{
+	while (w && w->on != stream)
+		w = w->next;
+	return w;
+}
+
+static int
+may_run(const struct fake_work *w, const struct fake_clock *done)
+{
+	int may = w != NULL;
+
+	for (int k = 0; may && k < FAKE_STREAMS; k++)
+		may = w->after.n[k] <= done->n[k];
+	return may;
+}
+
+/* Of the works that may run next one: what copies, as late as it may, or any,
+ * as CKR_FAKE_GPU_LATE says.  Streams are numbered from the one that computes
+ * on. */
+static unsigned
+choose_stream(struct fake_work *const *next, const struct fake_clock *done)
+{
+	unsigned long late = lateness();
+	unsigned from = late > 1 ? draw(FAKE_STREAMS) : 0, k;
+
+	for (unsigned i = 0; i < FAKE_STREAMS; i++) {
+		k = late ? (from + i) % FAKE_STREAMS : FAKE_STREAMS - 1 - i;
+		if (may_run(next[k], done))
+			return k;
+	}
+	abort();
+}
+
 static void
 run_graph(void *arg)
 {
-	for (struct fake_work *w = *(struct fake_work **)arg; w; w = w->next)
-		w->run(w->arg);
+	struct fake_work *first = *(struct fake_work **)arg;
+	struct fake_work *next[FAKE_STREAMS];
+	struct fake_clock done = { { 0 } };
+	unsigned long n = 0;
+
+	for (struct fake_work *w = first; w; w = w->next)
+		n++;
+	for (unsigned k = 0; k < FAKE_STREAMS; k++)
+		next[k] = next_on(first, k);
+	for (; n > 0; n--) {
+		unsigned k = choose_stream(next, &done);
+
+		next[k]->run(next[k]->arg);
+		done.n[k]++;
+		next[k] = next_on(next[k]->next, k);
+	}
 }
 
 static void

@@ -6,8 +6,17 @@
 #ifndef TESTS_CUDA_STREAM_H
 #define TESTS_CUDA_STREAM_H
 
+enum { FAKE_STREAMS = 16 };
+
+/* How many works of each stream have been captured. */
+struct fake_clock {
+	unsigned long n[FAKE_STREAMS];
+};
+
 struct fake_work {
 	struct fake_work *next;
+	unsigned on;                    /* of a graph: the stream; */
+	struct fake_clock after;        /* runs behind so many works of each */
 	int (*ready)(void *);           /* done or to be run; NULL: always */
 	void (*run)(void *);            /* NULL: nothing more */
 	void (*drop)(void *);
@@ -17,7 +26,10 @@ struct fake_work {
 struct fake_stream {
 	struct fake_work **end;         /* of what is kept; NULL: nothing is */
 	struct fake_work *first;        /* of what is captured */
-	int capturing;
+	unsigned long capturing;        /* number of the capture; 0: none */
+	struct fake_stream *origin;     /* whose capture that is */
+	unsigned number;
+	struct fake_clock clock;        /* what is captured next runs behind */
 	int invalid;                    /* what is captured: it is dropped */
 	struct fake_work *queue, **queue_end;
 	unsigned long given, done;      /* works of the queue */

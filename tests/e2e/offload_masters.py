@@ -142,7 +142,7 @@ class Masters(offload.Offload):
         """A parameter above 64 MiB passes in two parts, with the settings of its group, and its
         copy is made in pieces."""
         self.write("large.ck", LARGE)
-        flags = ["--data", "large.npy", "--threads", 2, "--quiet", "--lr", 0.01]
+        flags = ["--data", "large.npy", "--threads", 2, "--quiet", "--lr", 10]
         flags += ["--lr-scale", "w=0.5", "--decay", "w=0.3"]
         rng = np.random.default_rng(2)
         np.save(self.path("large.npy"), rng.normal(size=(16, 4400)).astype("f4"))
@@ -214,6 +214,22 @@ class Masters(offload.Offload):
             copies = [t["name"] for t in plan["tensors"] if t["name"].startswith("copy.")]
             self.check(not there and not copies, f"{flags}: {there} {copies}")
             self.check(plan["host"]["bytes"], f"{flags}: no states in host memory")
+
+        name = "h.0.mlp.down.weight"
+        explain = ["--plan-only", *BF16, "--explain", name, "--offload", "state"]
+        done = self.ckc(self.path("gpt.onnx"), *explain)
+        self.check(
+            f"{name}: parameter f32[512,128]" in done.stdout
+            and "allocated for the whole step, in host memory" in done.stdout,
+            f"--explain: {done.stdout[:300]}",
+        )
+        done = self.ckc(self.path("gpt.onnx"), "--plan-only", *BF16, "--memory-budget", "10%")
+        less = [
+            int(x)
+            for x in re.findall(r"about (\d+) B less[^\n]*: optimizer state, and", done.stderr)
+        ]
+        kept = 3 * 4 * 128 * 128 * (3 + 1 + 4 + 4)  # of layers' weights
+        self.check(less and less[0] > kept * 0.8, f"a refusal: {less}, {kept}")
 
     def folder(self):
         self.dtype = BF16

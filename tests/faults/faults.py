@@ -26,7 +26,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import ck
 
 MODELS = {"mlp-mse": "100%", "cnn-bn-batch": "90%", "gpt2-logits": "90%"}  # budgets
-# One state, in a file (ckc --offload).
+# A state and a master weight, in a file (ckc --offload).
 OFFLOADED = """graph @offloaded {
 	input %x: f32[4,128]
 	param %w: f32[128,128] = splat 0.0625
@@ -195,7 +195,7 @@ def main():
     so, model = bench.path("offloaded.so"), bench.path("offloaded.ck")
     with open(model, "w") as f:
         f.write(OFFLOADED)
-    flags = ["--offload", "state", "--optimizer", "sgdm"]
+    flags = ["--offload", "state", "--optimizer", "sgdm", "--dtype", "bf16"]
     if bench.must(bench.ckc(model, "-o", so, *flags), "compile offloaded"):
         bench.faults(
             Command(

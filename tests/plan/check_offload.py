@@ -234,11 +234,11 @@ def check_budgets(p, what, model, options, budgets, hosts=(0.25, 0.5)):
             check_bound(p, f"{what}, {budget} B, {limit} B of host memory", full, some)
 
 
-def random_graph(rng):
+def random_graph(rng, most=30):
     """Layers of products, sums with earlier values and element-wise ops."""
     values, lines = ["x"], ["\tinput %x: f32[64,64]"]
     kind = "f32[64,64]"
-    for i in range(rng.randint(6, 30)):
+    for i in range(rng.randint(6, most)):
         op = rng.choice(("matmul", "matmul", "gelu", "tanh", "add", "mul")) if i else "matmul"
         if op == "matmul":
             lines.insert(1, f"\tparam %w{i}: {kind}")
@@ -310,6 +310,37 @@ def check_models(p, folder):
             check_curve(p, name, model, [*options, "--device", p.path("device.json")])
 
 
+RANKS = (
+    ("--tp", 2),
+    ("--dp", 2, "--zero", 1, "--dtype", "bf16"),
+    ("--dp", 4, "--zero", 3),
+)
+
+
+def check_curves_of_ranks(p, seed):
+    """Ranks exchange values; in 16 bits parameters are offloaded, too."""
+    for k, ranks in enumerate(RANKS):
+        rng = random.Random(seed * 1000 + k)
+        model = p.write("g.ck", random_graph(rng, 10))
+        profile = json.loads(device(10 ** rng.uniform(9, 11)))
+        profile["link_bytes_per_second"] = 10 ** rng.uniform(9, 11)
+        profile["link_latency_seconds"] = 1e-9
+        options = ("--device", p.write("device.json", json.dumps(profile)), *ranks)
+        check_curve(p, f"graph of {ranks}", model, options)
+
+
+def check_forward_again(p):
+    """Forward computes values again, beside which others are offloaded."""
+    rng = random.Random(1000)
+    model = p.write("g.ck", random_graph(rng))
+    profile = json.loads(device(10 ** rng.uniform(9, 11)))
+    profile["link_bytes_per_second"] = 10 ** rng.uniform(9, 11)
+    profile["link_latency_seconds"] = 1e-9
+    options = ("--device", p.write("device.json", json.dumps(profile)), "--tp", 2)
+    found = p.plan(model, *options, "--offload", "auto", "--memory-budget", "450000B")
+    p.expect("forward again: nothing is offloaded", found and found["host"])
+
+
 EVERYTHING = "--offload", "auto", "--offload-values", "*"
 WAYS = (
     EVERYTHING,
@@ -354,6 +385,8 @@ def main():
         check_short_chain(p)
         check_models(p, models)
         check_everything(p, models)
+        check_curves_of_ranks(p, seed)
+        check_forward_again(p)
         check_random(p, count, seed)
     for fault in p.faults:
         print("FAIL", fault)
