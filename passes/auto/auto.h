@@ -114,7 +114,8 @@ struct auto_plan {
 	/* of a layer of a model with few, on average of all but the last */
 	double layer_bytes;             /* resident or saved for backward */
 	double layer_again;             /* seconds of recomputation, with its
-	                                 * transfers, in a micro-batch */
+	                                 * transfers, in a micro-batch; */
+	double layer_recompute;         /* ... without them */
 	double again;                   /* ... of all that the model has */
 	/* of a layer of all, predicted without a budget */
 	double more_sec;                /* of micro_shown */
@@ -178,6 +179,8 @@ struct auto_candidate {
 	struct auto_plan plan;          /* AUTO_PLANNED: the plan; AUTO_REFUSED:
 	                                 * why */
 	int64_t without;                /* candidate without offload; -1 */
+	int64_t same;                   /* another one with the same plan, from
+	                                 * which all of this follows; -1 */
 	struct auto_plan open;          /* predicted, without a budget */
 	bool over;                      /* ... and needs more than the budget */
 	double predicted_sec;           /* of a plan that was made; 0: was not

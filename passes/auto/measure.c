@@ -169,7 +169,7 @@ void
 auto_measure_layers(const Plan *p, const Graph *g, const int32_t *of, int32_t n,
                     struct auto_plan *r, Arena *a)
 {
-	double again = 0;
+	const double layers = n - 1;
 
 	for (int64_t i = 0; i < p->nstep; i++) {
 		const struct plan_step *s = &p->step[i];
@@ -178,8 +178,11 @@ auto_measure_layers(const Plan *p, const Graph *g, const int32_t *of, int32_t n,
 			: inlined_sec(s);
 
 		r->again += sec;
-		again += k >= 0 && k < n - 1 ? sec : 0;
+		if (k < 0 || k == n - 1)
+			continue;
+		r->layer_again += sec / layers;
+		if (s->lane == LANE_COMPUTE)
+			r->layer_recompute += sec / layers;
 	}
-	r->layer_bytes = held_bytes(p, g, of, n, a) / (n - 1);
-	r->layer_again = again / (n - 1);
+	r->layer_bytes = held_bytes(p, g, of, n, a) / layers;
 }

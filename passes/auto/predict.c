@@ -62,7 +62,7 @@ auto_gain(const struct auto_plan *whole, const struct auto_plan *less,
 			* (whole->layer_bytes - less->layer_bytes),
 		.sec = sec + more * layers,
 		.recompute = less->recompute / accum
-			+ (n - few) * less->layer_again,
+			+ (n - few) * less->layer_recompute,
 		.host = (int64_t)((double)less->host * (1 + more)),
 	};
 }
