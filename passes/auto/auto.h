@@ -112,7 +112,10 @@ struct auto_plan {
 	int64_t needs, states;          /* bytes that no budget undercuts; of
 	                                 * them, optimizer state */
 	/* of a layer of a model with few, on average of all but the last */
-	double layer_bytes;             /* resident or saved for backward */
+	double layer_bytes;             /* resident or saved for backward; of
+	                                 * them, */
+	double layer_resident;          /* resident */
+	double ends_saved;              /* beside the layers: saved */
 	double layer_again;             /* seconds of recomputation, with its
 	                                 * transfers, in a micro-batch; */
 	double layer_recompute;         /* ... without them */
@@ -231,9 +234,9 @@ bool auto_curve_at(const struct auto_curve *, double bytes,
 /* The nearest one that is known, extended; the curve has some. */
 void auto_curve_nearest(const struct auto_curve *, double bytes,
                         struct auto_point *);
-/* predict.c: what a budget does to a model of n layers: `whole` and `less` are
- * plans of `few` layers without and with it, per step of accum micro-batches.
- */
+/* predict.c: what a budget does to a model of n layers but for bytes: `whole`
+ * and `less` are plans of `few` layers without and with it, per step of accum
+ * micro-batches. */
 void auto_gain(const struct auto_plan *whole, const struct auto_plan *less,
                double few, double n, double accum, struct auto_point *);
 /* predict.c: from plans of a few layers, and of one more, that of so many
