@@ -1,4 +1,7 @@
-/* A plan of the model with LAYERS_LEAST layers, and of that with one more. */
+/* Plans of the model with fewer layers.  Without a budget: with LAYERS_LEAST of
+ * them and with one more.  Within one: with slots (Graph.slots) for what all
+ * layers keep for backward, so that it takes as many bytes as theirs does when
+ * backward begins, but for what is resident. */
 #include "frontend/driver/shortened.h"
 
 #include <math.h>
@@ -179,8 +182,9 @@ predict_point(const struct shortened *s, const struct options *o,
 	if (!whole.ok)
 		return;
 	peak = peak_of_all(&whole, few, n, 1);
-	budget = peak - (double)excess - (n - few) * whole.layer_resident;
-	/* of layers that fill no slot: what is not resident is theirs at most */
+	budget = peak - (double)excess
+		- (n - few) * whole.layer_resident;
+	/* of layers that fill no slot: at most what is not resident */
 	rest = (double)(n - few * slots) / n;
 	budget -= rest * fmax(budget - (double)whole.resident, 0);
 	plan_layers(s, o, false, few, (int64_t)budget, slots, &less);

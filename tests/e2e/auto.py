@@ -56,10 +56,18 @@ CASES = {  # of brute: options of --auto
         ["--pp", "2"],
     ],
 }
-LAYERS = {  # of layers: options of GPT, samples of a step, budgets
-    "gpt": (["--layers", 8, "--hidden", 64], ["5MB"]),
-    "llama": (["--like", "llama", "--layers", 7, "--hidden", 64, "--kv-heads", 2], ["2700KB"]),
-    "untied": (["--layers", 12, "--hidden", 48, "--untied"], []),
+LAYERS = {  # of layers: options of GPT, options of --auto for each search
+    "gpt": (["--layers", 8, "--hidden", 64], [[], ["--memory-budget", "5MB"]]),
+    "llama": (
+        ["--like", "llama", "--layers", 7, "--hidden", 64, "--kv-heads", 2],
+        [[], ["--memory-budget", "2700KB"]],
+    ),
+    "untied": (["--layers", 12, "--hidden", 48, "--untied"], [[]]),
+    # two slots, and two layers that fill none
+    "deep": (
+        ["--layers", 26, "--hidden", 48, "--untied"],
+        [["--tp", "1", "--pp", "1", "--memory-budget", "7500KB"]],
+    ),
 }
 SIZES = ["--heads", 4, "--seq", 64, "--vocab", 200, "--batch", 1]
 SHOWN = 11
@@ -278,14 +286,14 @@ class Test(ck.Bench):
         )
 
     def layers(self, name):
-        options, budgets = LAYERS[name]
+        options, searches = LAYERS[name]
         file = self.path(name)
         made = self.run([self.gpt_path, *options, *SIZES, "-o", file + ".onnx"])
         if not self.must(made, f"gpt {options}"):
             return
         MODELS[file] = (file, ["--device", "A100-80GB"], 4)
-        for budget in [None, *budgets]:
-            self.predicted(file, ["--memory-budget", budget] if budget else [])
+        for more in searches:
+            self.predicted(file, more)
 
     def predicted(self, name, more):
         """What is predicted, beside plans of all layers."""
@@ -296,7 +304,7 @@ class Test(ck.Bench):
         rows = {r["options"]: r for r in found["candidates"] if not r["offload"]}
         budget = ["--memory-budget", f"{found['budget_bytes']}B"]
         best, close = float("inf"), 0
-        for x in self.configurations(4, 4, 1, []):
+        for x in self.configurations(4, 4, 1, more):
             text = " ".join(str(w) for w in self.words(x, 4, 1)) or "(no option)"
             sec, plan = self.planned(name, self.words(x, 4, 1), 4 // x[3], *budget)
             row = rows[text]
