@@ -479,69 +479,64 @@ node_copy(Graph *g, const Node *from, const ValId *map)
 	return n;
 }
 
+/* Arrays of the copy's own, whose texts are g's. */
+static Graph *
+copy_arrays(const Graph *g)
+{
+	Arena *a = arena_new();
+	Graph *c = arena_copy(a, g, sizeof *g);
+
+	c->arena = a;
+	c->names = arena_alloc(a, sizeof(struct table));
+	c->spare = NULL;
+	c->spare_cap = 0;
+	c->val = arena_copy(a, g->val, g->nval * sizeof *g->val);
+	c->val_cap = g->nval;
+	c->node = arena_copy(a, g->node, g->nnode * sizeof *g->node);
+	c->node_cap = g->nnode;
+	FOR_NODES (n, c) {
+		n->in = arena_copy(a, n->in, (size_t)n->nin * sizeof *n->in);
+		n->out = arena_copy(a, n->out,
+		                    (size_t)n->nout * sizeof *n->out);
+		n->inlined = arena_copy(a, n->inlined, (size_t)n->ninlined
+		                        * sizeof *n->inlined);
+	}
+	return c;
+}
+
+Graph *
+graph_trial(const Graph *g)
+{
+	return copy_arrays(g);
+}
+
 Graph *
 graph_clone(const Graph *g)
 {
-	Graph *c = graph_new(g->name);
+	Graph *c = copy_arrays(g);
 	Arena *a = c->arena;
 
-	c->val = arena_grow(a, c->val, 0, &c->val_cap, g->nval,
-	                    sizeof *c->val);
-	c->node = arena_grow(a, c->node, 0, &c->node_cap, g->nnode,
-	                     sizeof *c->node);
+	c->name = arena_str(a, g->name);
 	c->origin = arena_copy(a, g->origin, g->norigin * sizeof *g->origin);
-	c->norigin = g->norigin;
-	c->device = g->device;
 	c->origin_cap = g->norigin;
 	for (uint32_t i = 1; i < g->norigin; i++) {
 		c->origin[i].name = arena_str(a, g->origin[i].name);
 		c->origin[i].op = arena_str(a, g->origin[i].op);
 	}
-	for (ValId i = 1; i < g->nval; i++) {
-		Val *v = &c->val[i];
-
-		*v = g->val[i];
+	FOR_VALS (v, c) {
 		v->name = arena_str(a, v->name);
 		v->onnx = v->onnx ? arena_str(a, v->onnx) : NULL;
 		v->state = v->state ? arena_str(a, v->state) : NULL;
 		for (int k = 0; k < MAX_RANK; k++)
 			if (v->dim_name[k])
 				v->dim_name[k] = arena_str(a, v->dim_name[k]);
-		c->nval = i + 1;
-		name_add(c, i);
+		name_add(c, val_id(c, v));
 	}
-	for (NodeId i = 1; i < g->nnode; i++) {
-		Node *n = &c->node[i];
-
-		*n = g->node[i];
-		n->in = arena_copy(a, n->in, (size_t)n->nin * sizeof *n->in);
-		n->out = arena_copy(a, n->out,
-		                    (size_t)n->nout * sizeof *n->out);
+	FOR_NODES (n, c) {
 		n->origin = arena_copy(a, n->origin, (size_t)n->norigin
 		                       * sizeof *n->origin);
 		n->body = body_clone(a, n->body, n->nout);
-		n->inlined = arena_copy(a, n->inlined, (size_t)n->ninlined
-		                        * sizeof *n->inlined);
 	}
-	c->nnode = g->nnode;
-	c->loss = g->loss;
-	c->props = g->props;
-	c->nstream = g->nstream;
-	c->ranks = g->ranks;
-	c->replicas = g->replicas;
-	c->exact = g->exact;
-	c->zero_group = g->zero_group;
-	c->expert_group = g->expert_group;
-	c->context = g->context;
-	c->zigzag = g->zigzag;
-	c->adds = g->adds;
-	c->halves = g->halves;
-	c->stages = g->stages;
-	c->stage = g->stage;
-	c->slots = g->slots;
-	c->other_slots = g->other_slots;
-	c->through_slots = g->through_slots;
-	c->weight_slots = g->weight_slots;
 	return c;
 }
 

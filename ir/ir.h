@@ -498,6 +498,9 @@ Graph *graph_new(const char *name);
 void graph_free(Graph *);
 /* A deep copy with the same ids (contents of values are shared). */
 Graph *graph_clone(const Graph *);
+/* A copy in less time, to be freed before g: texts and bodies are g's, and its
+ * values are not found by name. */
+Graph *graph_trial(const Graph *g);
 /* How many ranks a group has; 0: unknown. */
 int64_t graph_group_size(const Graph *, int64_t group);
 /* Which ranks a collective is between (enum rank_group). */

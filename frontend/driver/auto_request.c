@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "frontend/driver/opts_check.h"
 #include "frontend/driver/opts_set.h"
 
 /* ---- options beside --auto ---- */
@@ -246,14 +247,13 @@ find_fixed_batch(const struct options *o, const Graph *g,
 
 /* ---- the request ---- */
 
-/* Whether the search may take pipelines: see opts_stages.c. */
+/* Whether the search may take pipelines. */
 static bool
-goes_with_stages(const struct options *o)
+goes_with_stages(const struct cli *c)
 {
-	return o->update_in_backward != TRI_ON && o->offload == OFFLOAD_OFF
-		&& o->zero < 2 && o->ep <= 1 && o->cp <= 1
-		&& o->halves != SPLIT_ON && o->dtype != DT_F16
-		&& o->optimizer != OPT_NONE;
+	const char *remedy;
+
+	return !stages_conflict(c, &remedy) && c->opt.optimizer != OPT_NONE;
 }
 
 static void
@@ -278,7 +278,7 @@ set_free(const struct cli *c, struct auto_request *r, bool host)
 		                   || o->zero == ZERO_AUTO),
 		.zero_group = trains && !o->zero_group,
 		.batch = r->batch_dim != NULL,
-		.pp = !option_given(c, "pp") && goes_with_stages(o),
+		.pp = !option_given(c, "pp") && goes_with_stages(c),
 		.accum = !gives_accum(c),
 		.sp = !o->sp,
 		.halves = !option_given(c, "halves")

@@ -11,11 +11,14 @@ are_planned(const struct cli *c)
 		&& !c->opt.interleave && !cli_dumps(c, "memory");
 }
 
-/* What a pipeline cannot be combined with, and what to do; NULL: nothing. */
-static const char *
-conflict(const struct cli *c, const char **remedy)
+const char *
+stages_conflict(const struct cli *c, const char **remedy)
 {
 	const struct options *o = &c->opt;
+	/* --auto replaces these */
+	bool zero_auto = o->zero == ZERO_AUTO && !c->automatic;
+	bool halves = o->halves == SPLIT_ON
+		|| (o->halves == SPLIT_AUTO && !c->automatic);
 	const struct { bool given; const char *option, *remedy; } row[] = {
 		{ o->curve, "--curve and --report", "--dump=plan" },
 		{ o->explain, "--explain", "leave out --explain" },
@@ -23,11 +26,11 @@ conflict(const struct cli *c, const char **remedy)
 		{ o->update_in_backward == TRI_ON, "--update-in-backward on",
 		  "--update-in-backward off" },
 		{ o->offload != OFFLOAD_OFF, "--offload", "--offload off" },
-		{ o->zero >= 2 || o->zero == ZERO_AUTO, "--zero 2, 3 and auto",
+		{ o->zero >= 2 || zero_auto, "--zero 2, 3 and auto",
 		  "--zero 1" },
 		{ o->ep > 1, "--ep", "leave out --ep" },
 		{ o->cp > 1, "--cp", "leave out --cp" },
-		{ o->halves != SPLIT_OFF, "--halves", "--halves off" },
+		{ halves, "--halves", "--halves off" },
 		{ o->dtype == DT_F16, "--dtype f16, whose losses are scaled,",
 		  "--dtype bf16" },
 	};
@@ -106,7 +109,7 @@ check_stages(struct cli *c, FILE *err)
 			o->interleave = o->chunks;
 		return CLI_GO;
 	}
-	option = conflict(c, &remedy);
+	option = stages_conflict(c, &remedy);
 	if (option) {
 		fprintf(err, "ckc: --pp and %s cannot be combined; try: %s\n",
 		        option, remedy);

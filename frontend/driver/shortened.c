@@ -1,5 +1,10 @@
-/* A plan of the model with LAYERS_LEAST layers, and of that with one more. */
+/* Plans of the model with fewer layers.  Without a budget: with LAYERS_LEAST of
+ * them and with one more.  Within one: with slots (Graph.slots) for what all
+ * layers keep for backward, so that it takes as many bytes as theirs does when
+ * backward begins, but for what is resident. */
 #include "frontend/driver/shortened.h"
+
+#include <math.h>
 
 #include "frontend/driver/load.h"
 #include "frontend/driver/plan_options.h"
@@ -86,12 +91,20 @@ shard_one(struct shortened *s, const struct options *o, int32_t keep)
 	return ok;
 }
 
+static int32_t
+budgeted_layers(const struct shortened *s, const struct options *o)
+{
+	int32_t most = o->offload == OFFLOAD_AUTO ? WITH_HOST : BUDGETED;
+
+	return s->layers.n < most ? s->layers.n : most;
+}
+
 bool
 shard_layers(struct shortened *s, const struct options *o,
              const struct auto_job *job)
 {
-	int32_t first = job->excess > 0 ? BUDGETED : FEW;
-	int32_t last = job->excess > 0 ? BUDGETED : MORE;
+	int32_t first = job->excess > 0 ? budgeted_layers(s, o) : FEW;
+	int32_t last = job->excess > 0 ? first : MORE;
 
 	for (int32_t k = first; k <= last && !s->failed; k++)
 		if (!s->sharded[k])
@@ -102,7 +115,7 @@ shard_layers(struct shortened *s, const struct options *o,
 /* budget: in bytes; -1: none. */
 static void
 plan_layers(const struct shortened *s, const struct options *o, bool flops,
-            int32_t keep, int64_t budget, struct auto_plan *to)
+            int32_t keep, int64_t budget, int64_t slots, struct auto_plan *to)
 {
 	Arena *arena = arena_new();
 	struct trial t;
@@ -114,6 +127,7 @@ plan_layers(const struct shortened *s, const struct options *o, bool flops,
 	t.options.quiet = t.options.candidate = true;
 	t.options.slim = !flops;
 	t.options.brief = true;         /* the whole model is large */
+	s->sharded[keep]->graph->slots = slots;
 	trial_plan_sharded(&t, s->sharded[keep]);
 	measure_plan(&t.pass, flops, to);
 	if (to->ok)
@@ -131,36 +145,55 @@ predict_plan(const struct shortened *s, const struct options *o, bool flops,
 {
 	struct auto_plan few, more;
 
-	plan_layers(s, o, flops, FEW, -1, &few);
+	plan_layers(s, o, flops, FEW, -1, 1, &few);
 	*to = few;
 	if (!few.ok)
 		return;
-	plan_layers(s, o, flops, MORE, -1, &more);
+	plan_layers(s, o, flops, MORE, -1, 1, &more);
 	*to = more;
 	if (more.ok)
 		auto_extend(&few, &more, s->layers.n - FEW, to);
 	to->predicted = true;
 }
 
+/* Bytes of all layers' plan, from that of a few with as many slots. */
+static double
+peak_of_all(const struct auto_plan *p, int64_t few, int64_t layers,
+            int64_t slots)
+{
+	double saved = p->layer_bytes - p->layer_resident;
+
+	return (double)p->peak + (double)(layers - few) * p->layer_resident
+		+ (double)(layers - few * slots) * saved
+		- (double)(slots - 1) * p->ends_saved;
+}
+
 void
 predict_point(const struct shortened *s, const struct options *o,
               int64_t excess, struct auto_plan *refusal, struct auto_point *to)
 {
-	const int32_t few = BUDGETED;
-	const double share = (double)(few - 1) / (s->layers.n - 1);
+	const int32_t few = budgeted_layers(s, o), n = s->layers.n;
+	const int64_t slots = n / few;
 	struct auto_plan whole, less;
+	double peak, budget, rest;
 
-	plan_layers(s, o, false, few, -1, &whole);
+	plan_layers(s, o, false, few, -1, 1, &whole);
 	*refusal = whole;
 	if (!whole.ok)
 		return;
-	plan_layers(s, o, false, few,
-	            whole.peak - (int64_t)(share * (double)excess), &less);
+	peak = peak_of_all(&whole, few, n, 1);
+	budget = peak - (double)excess
+		- (n - few) * whole.layer_resident;
+	/* of layers that fill no slot: at most what is not resident */
+	rest = (double)(n - few * slots) / n;
+	budget -= rest * fmax(budget - (double)whole.resident, 0);
+	plan_layers(s, o, false, few, (int64_t)budget, slots, &less);
 	*refusal = less;
-	if (less.ok)
-		auto_gain(&whole, &less, few, s->layers.n,
-		          (double)o->grad_accum, to);
-	else if (less.least > 0)
-		to->bytes = (double)(whole.peak - less.least) / share;
+	if (less.ok) {
+		auto_gain(&whole, &less, few, n, (double)o->grad_accum, to);
+		to->bytes = peak - peak_of_all(&less, few, n, slots);
+	} else if (less.least > 0) {
+		to->bytes = (double)excess + budget - (double)less.least;
+	}
 	refusal->ok = false;
 }

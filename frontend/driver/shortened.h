@@ -8,9 +8,11 @@
 #include "passes/cost/cost.h"
 #include "passes/explore/trial.h"
 
-/* Layers of the models planned without a budget; of those within one: with more
- * of them, what the last one needs alone matters less. */
-enum { FEW = LAYERS_LEAST, MORE, BUDGETED, LAYERS_MOST = BUDGETED };
+/* Layers of the models planned without a budget; of those within one at most,
+ * with host memory, which takes longer, and without: the more of them, the
+ * finer is what a budget chooses. */
+enum { FEW = LAYERS_LEAST, MORE, WITH_HOST, BUDGETED = 12,
+	LAYERS_MOST = BUDGETED };
 
 /* A model for configurations that differ in ZeRO and the budget alone, or for
  * further ones. */

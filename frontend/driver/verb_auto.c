@@ -32,6 +32,27 @@ struct auto_driver {
 	double end;                     /* of the search, by now_sec; 0: none */
 };
 
+/* In a child: from the whole model, of which stages are parts. */
+static void
+predict_job(struct auto_driver *d, struct shortened *from, struct auto_job *job)
+{
+	struct auto_config whole = job->config;
+	struct options o;
+
+	whole.pp = 1;
+	o = auto_configured(d->cli, &d->request, &whole, job->budget, d->arena);
+	if (!shard_layers(from, &o, job))
+		return;
+	if (job->excess > 0) {
+		predict_point(from, &o, job->excess, &job->plan, &job->point);
+		return;
+	}
+	predict_plan(from, &o, job->flops, &job->plan);
+	if (job->plan.ok && job->config.pp > 1)
+		auto_pipeline(&job->config, d->request.budget, from->layers.n,
+		              &job->plan);
+}
+
 /* In a child. */
 static void
 plan_job(void *of, int i, void *result)
@@ -41,30 +62,14 @@ plan_job(void *of, int i, void *result)
 	struct cli c = *d->cli;
 
 	job->late = false;
+	if (d->from[i])
+		predict_job(d, d->from[i], job);
+	/* few layers may be refused for what many are not */
+	if (d->from[i] && (job->plan.ok || job->point.bytes > 0))
+		return;
 	c.opt = auto_configured(d->cli, &d->request, &job->config, job->budget,
 	                        d->arena);
-	struct auto_config whole = job->config;
-
-	whole.pp = 1;
-	if (d->from[i])                 /* predicted from the whole model */
-		c.opt = auto_configured(d->cli, &d->request, &whole,
-		                        job->budget, d->arena);
-	if (d->from[i] && job->excess > 0)
-		predict_point(d->from[i], &c.opt, job->excess, &job->plan,
-		              &job->point);
-	else if (d->from[i])
-		predict_plan(d->from[i], &c.opt, job->flops, &job->plan);
-	if (d->from[i] && job->excess <= 0 && job->plan.ok
-	    && job->config.pp > 1)
-		auto_pipeline(&job->config, d->request.budget,
-		              d->from[i]->layers.n, &job->plan);
-	if (!job->plan.ok && job->config.pp > 1)
-		c.opt = auto_configured(d->cli, &d->request, &job->config,
-		                        job->budget, d->arena);
-	/* few layers may be refused for what many are not */
-	if (!d->from[i] || (!job->plan.ok && job->point.bytes <= 0))
-		plan_options(&c, d->device, job->flops, d->watch->stop,
-		             &job->plan);
+	plan_options(&c, d->device, job->flops, d->watch->stop, &job->plan);
 }
 
 static void
@@ -86,12 +91,11 @@ has_same_model(const struct auto_config *a, const struct auto_config *b)
 		&& (a->accum > 1) == (b->accum > 1);
 }
 
-/* ... up to autodiff. */
+/* ... up to autodiff, but for the number of replicas. */
 static bool
 has_same_shards(const struct auto_config *a, const struct auto_config *b)
 {
-	return has_same_model(a, b) && a->tp == b->tp && a->sp == b->sp
-		&& a->dp == b->dp && a->accum == b->accum;
+	return has_same_model(a, b) && a->tp == b->tp && a->sp == b->sp;
 }
 
 static struct shortened *
@@ -133,6 +137,14 @@ find_model(struct auto_driver *d, const struct auto_job *job,
 	return s;
 }
 
+/* Whether other configurations have the same shards: then this process makes
+ * them, else the child of the job. */
+static bool
+is_shared(const struct auto_config *c)
+{
+	return c->dp > 1 || c->accum > 1;
+}
+
 /* The model that predicts the job's plan; NULL: it cannot be shortened. */
 static struct shortened *
 model_of(struct auto_driver *d, const struct auto_job *job)
@@ -146,6 +158,8 @@ model_of(struct auto_driver *d, const struct auto_job *job)
 		return NULL;
 	o = auto_configured(d->cli, &d->request, &whole, false, d->arena);
 	s = find_model(d, job, &o);
+	if (s->layers.n > 0 && !is_shared(&job->config))
+		return s;
 	return s->layers.n > 0 && shard_layers(s, &o, job) ? s : NULL;
 }
 

@@ -63,23 +63,25 @@ arena_join(Arena *a, Arena *b)
 	free(b);
 }
 
+/* zero: its bytes are. */
 static struct arena_block *
-block_new(size_t size)
+block_new(size_t size, bool zero)
 {
 	size_t head = align_up(sizeof(struct arena_block));
 	struct arena_block *b;
 
 	if (size > SIZE_MAX - head)
 		die_out_of_memory();
-	b = calloc(1, head + size);
+	b = zero ? calloc(1, head + size) : malloc(head + size);
 	if (!b)
 		die_out_of_memory();
-	b->size = size;
+	*b = (struct arena_block){ .size = size };
 	return b;
 }
 
-void *
-arena_alloc(Arena *a, size_t nbytes)
+/* zero: its bytes are; those of what is not large are in any case. */
+static void *
+alloc(Arena *a, size_t nbytes, bool zero)
 {
 	struct arena_block *b = a->head;
 	size_t need;
@@ -91,7 +93,8 @@ arena_alloc(Arena *a, size_t nbytes)
 	if (!b || b->size - b->used < need) {
 		bool large = need > BLOCK / 4;
 
-		b = block_new(large ? need : BLOCK - align_up(sizeof *b));
+		b = block_new(large ? need : BLOCK - align_up(sizeof *b),
+		              zero || !large);
 		/* a large block is full at once and goes behind the current
 		 * one, whose rest stays in use */
 		if (a->head && large) {
@@ -108,6 +111,12 @@ arena_alloc(Arena *a, size_t nbytes)
 }
 
 void *
+arena_alloc(Arena *a, size_t nbytes)
+{
+	return alloc(a, nbytes, true);
+}
+
+void *
 arena_array(Arena *a, size_t n, size_t size)
 {
 	size_t nbytes;
@@ -120,7 +129,7 @@ arena_array(Arena *a, size_t n, size_t size)
 void *
 arena_copy(Arena *a, const void *src, size_t nbytes)
 {
-	void *p = arena_alloc(a, nbytes);
+	void *p = alloc(a, nbytes, false);
 
 	if (nbytes)
 		memcpy(p, src, nbytes);

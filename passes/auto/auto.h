@@ -112,9 +112,13 @@ struct auto_plan {
 	int64_t needs, states;          /* bytes that no budget undercuts; of
 	                                 * them, optimizer state */
 	/* of a layer of a model with few, on average of all but the last */
-	double layer_bytes;             /* resident or saved for backward */
+	double layer_bytes;             /* resident or saved for backward; of
+	                                 * them, */
+	double layer_resident;          /* resident */
+	double ends_saved;              /* beside the layers: saved */
 	double layer_again;             /* seconds of recomputation, with its
-	                                 * transfers, in a micro-batch */
+	                                 * transfers, in a micro-batch; */
+	double layer_recompute;         /* ... without them */
 	double again;                   /* ... of all that the model has */
 	/* of a layer of all, predicted without a budget */
 	double more_sec;                /* of micro_shown */
@@ -178,6 +182,8 @@ struct auto_candidate {
 	struct auto_plan plan;          /* AUTO_PLANNED: the plan; AUTO_REFUSED:
 	                                 * why */
 	int64_t without;                /* candidate without offload; -1 */
+	int64_t same;                   /* another one with the same plan, from
+	                                 * which all of this follows; -1 */
 	struct auto_plan open;          /* predicted, without a budget */
 	bool over;                      /* ... and needs more than the budget */
 	double predicted_sec;           /* of a plan that was made; 0: was not
@@ -228,9 +234,9 @@ bool auto_curve_at(const struct auto_curve *, double bytes,
 /* The nearest one that is known, extended; the curve has some. */
 void auto_curve_nearest(const struct auto_curve *, double bytes,
                         struct auto_point *);
-/* predict.c: what a budget does to a model of n layers: `whole` and `less` are
- * plans of `few` layers without and with it, per step of accum micro-batches.
- */
+/* predict.c: what a budget does to a model of n layers but for bytes: `whole`
+ * and `less` are plans of `few` layers without and with it, per step of accum
+ * micro-batches. */
 void auto_gain(const struct auto_plan *whole, const struct auto_plan *less,
                double few, double n, double accum, struct auto_point *);
 /* predict.c: from plans of a few layers, and of one more, that of so many

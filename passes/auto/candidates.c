@@ -25,7 +25,8 @@ add(struct list *l, struct auto_config c, int64_t without)
 {
 	l->v = arena_grow(l->arena, l->v, (size_t)l->n, &l->cap,
 	                  (size_t)l->n + 1, sizeof *l->v);
-	l->v[l->n] = (struct auto_candidate){ .config = c, .without = without };
+	l->v[l->n] = (struct auto_candidate){ .config = c, .without = without,
+		.same = -1 };
 	return l->n++;
 }
 
@@ -60,10 +61,23 @@ add_groups(struct list *l, struct auto_config c)
 		}
 }
 
+/* Without gradients that micro-batches accumulate, stage 2 shards what stage 1
+ * does. */
+static void
+add_second_stage(struct list *l, struct auto_config c, int64_t first)
+{
+	int64_t second = l->n;
+
+	add_groups(l, c);
+	for (int64_t i = second; c.accum == 1 && i < l->n; i++)
+		l->v[i].same = first + i - second;
+}
+
 static void
 add_stages(struct list *l, struct auto_config c)
 {
 	const struct auto_request *r = l->r;
+	int64_t first = 0;
 
 	if (!r->may.zero) {
 		c.zero = c.dp > 1 ? r->fixed.zero : 0;
@@ -71,8 +85,15 @@ add_stages(struct list *l, struct auto_config c)
 			add_groups(l, c);
 		return;
 	}
-	for (c.zero = 0; c.zero <= (c.dp == 1 ? 0 : c.pp > 1 ? 1 : 3); c.zero++)
+	for (c.zero = 0; c.zero <= (c.dp == 1 ? 0 : c.pp > 1 ? 1 : 3);
+	     c.zero++) {
+		if (c.zero == 2) {
+			add_second_stage(l, c, first);
+			continue;
+		}
+		first = l->n;
 		add_groups(l, c);
+	}
 }
 
 /* With and without sequence parallelism and halves. */

@@ -136,14 +136,15 @@ find_first_steps(const Plan *p, Arena *a)
 	return at;
 }
 
-/* Bytes of layers but the last that stay while backward begins. */
-static double
-held_bytes(const Plan *p, const Graph *g, const int32_t *of, int32_t n,
-           Arena *a)
+/* Bytes of layers but the last that stay while backward begins; what else
+ * does, of layers as many as the others have on average. */
+static void
+measure_held(const Plan *p, const Graph *g, const int32_t *of, int32_t n,
+             struct auto_plan *r, Arena *a)
 {
 	int64_t *first = find_first_steps(p, a), end = 0;
 	int64_t *most = arena_array(a, (size_t)p->ntensor + 1, sizeof *most);
-	double sum = 0;
+	double held = 0, resident = 0;
 
 	while (end < p->nstep && p->step[end].phase == PH_FORWARD)
 		end++;
@@ -160,16 +161,22 @@ held_bytes(const Plan *p, const Graph *g, const int32_t *of, int32_t n,
 		int32_t k = most[i] > 0 ? layer_of_step(p, g, of, first[i])
 			: -1;
 
-		sum += k >= 0 && k < n - 1 ? (double)most[i] : 0;
+		if (k < 0 || k == n - 1)
+			continue;
+		held += (double)most[i];
+		resident += p->tensor[i].resident ? (double)most[i] : 0;
 	}
-	return sum;
+	r->layer_bytes = held / (n - 1);
+	r->layer_resident = resident / (n - 1);
+	r->ends_saved = (double)p->sum.saved
+		- n * (r->layer_bytes - r->layer_resident);
 }
 
 void
 auto_measure_layers(const Plan *p, const Graph *g, const int32_t *of, int32_t n,
                     struct auto_plan *r, Arena *a)
 {
-	double again = 0;
+	const double layers = n - 1;
 
 	for (int64_t i = 0; i < p->nstep; i++) {
 		const struct plan_step *s = &p->step[i];
@@ -178,8 +185,11 @@ auto_measure_layers(const Plan *p, const Graph *g, const int32_t *of, int32_t n,
 			: inlined_sec(s);
 
 		r->again += sec;
-		again += k >= 0 && k < n - 1 ? sec : 0;
+		if (k < 0 || k == n - 1)
+			continue;
+		r->layer_again += sec / layers;
+		if (s->lane == LANE_COMPUTE)
+			r->layer_recompute += sec / layers;
 	}
-	r->layer_bytes = held_bytes(p, g, of, n, a) / (n - 1);
-	r->layer_again = again / (n - 1);
+	measure_held(p, g, of, n, r, a);
 }

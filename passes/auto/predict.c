@@ -54,15 +54,13 @@ auto_gain(const struct auto_plan *whole, const struct auto_plan *less,
 {
 	double more = (n - few) / (few - 1);
 	double sec = (less->sec - whole->sec) / accum;
-	double ends = less->again - (few - 1) * less->layer_again;
-	double layers = sec > ends ? sec - ends : 0;
+	double share = less->again > 0
+		? (few - 1) * less->layer_again / less->again : 1;
 
 	*to = (struct auto_point){
-		.bytes = (double)(whole->peak - less->peak) + (n - few)
-			* (whole->layer_bytes - less->layer_bytes),
-		.sec = sec + more * layers,
+		.sec = sec * (1 + more * share),
 		.recompute = less->recompute / accum
-			+ (n - few) * less->layer_again,
+			+ (n - few) * less->layer_recompute,
 		.host = (int64_t)((double)less->host * (1 + more)),
 	};
 }

@@ -33,7 +33,7 @@ enum { WAVE = 8, SHOWN = 11, LEAST = 2 };
 
 /* Of the best predicted seconds, which are not exact: bounds that are looked
  * at, and those with host memory, whose plans take longest. */
-static const double PREDICTED = 1.03, WITH_HOST = 0.99;
+static const double PREDICTED = 1.03, WITH_HOST = 0.95;
 
 /* Seconds before progress is reported. */
 static const double QUIET = 2;
@@ -512,6 +512,35 @@ settle_by_curves(struct search *s, struct auto_candidate **v, int64_t n,
 	return any;
 }
 
+/* Candidates that have the plan of another one. */
+static void
+follow_same(struct auto_found *f)
+{
+	for (int64_t i = 0; i < f->n; i++) {
+		struct auto_candidate *c = &f->candidate[i];
+		const struct auto_candidate was = *c;
+
+		if (c->same < 0)
+			continue;
+		*c = f->candidate[c->same];
+		c->config = was.config;
+		c->without = was.without;
+		c->same = was.same;
+	}
+}
+
+/* Of v[0..n-1] those that no other one decides; how many. */
+static int64_t
+drop_same(struct auto_candidate **v, int64_t n)
+{
+	int64_t k = 0;
+
+	for (int64_t i = 0; i < n; i++)
+		if (v[i]->same < 0)
+			v[k++] = v[i];
+	return k;
+}
+
 /* Those that are not decided, the least bound first. */
 static struct auto_candidate **
 list_open(struct search *s, int64_t *n, Arena *a)
@@ -519,6 +548,7 @@ list_open(struct search *s, int64_t *n, Arena *a)
 	struct auto_candidate **v;
 
 	do {
+		follow_same(s->found);
 		for (int64_t i = 0; i < s->found->n; i++) {
 			struct auto_candidate *c = &s->found->candidate[i];
 
@@ -526,6 +556,7 @@ list_open(struct search *s, int64_t *n, Arena *a)
 				follow_without(s, c);
 		}
 		v = pick(s->found, AUTO_OPEN, AUTO_BOUND, n, a);
+		*n = drop_same(v, *n);
 		qsort(v, (size_t)*n, sizeof *v, by_bound);
 	} while (settle_by_curves(s, v, *n, a));
 	return v;
@@ -586,14 +617,41 @@ take_answer(struct search *s, struct auto_candidate *c,
 	}
 }
 
+static bool
+is_families_own(const struct auto_config *c)
+{
+	return auto_ranks(c) == c->tp && c->accum == 1 && !c->zero
+		&& !c->offload;
+}
+
+/* A family's plan is that of the configuration that it is. */
+static void
+take_families(struct search *s)
+{
+	for (int64_t i = 0; i < s->found->n; i++) {
+		struct auto_candidate *c = &s->found->candidate[i];
+		const struct family *own = &s->family[s->of_candidate[i]];
+		const struct auto_job job = { .plan = own->plan };
+
+		if (c->state != AUTO_OPEN || !own->known
+		    || !is_families_own(&c->config))
+			continue;
+		take_answer(s, c, &job);
+		refuse_larger(s, c);
+	}
+}
+
 /* Those with host memory, whose plans take longest, come last. */
 static int
 next_wave(struct search *s, struct item wave[WAVE], Arena *a)
 {
+	struct auto_candidate **v;
 	int64_t n;
-	struct auto_candidate **v = list_open(s, &n, a);
-	int k = fill_wave(s, wave, v, n, false, a);
+	int k;
 
+	take_families(s);
+	v = list_open(s, &n, a);
+	k = fill_wave(s, wave, v, n, false, a);
 	return k > 0 ? k : fill_wave(s, wave, v, n, true, a);
 }
 
@@ -679,6 +737,7 @@ plan_least(struct search *s)
 	if (n > 0)
 		return true;
 	v = pick(s->found, AUTO_REFUSED, AUTO_REFUSED, &n, s->arena);
+	n = drop_same(v, n);
 	qsort(v, (size_t)n, sizeof *v, by_least);
 	for (int64_t i = 0; i < n && k < LEAST; i++) {
 		/* of stages one is planned: the others may need more */
@@ -707,6 +766,7 @@ next_exact(struct search *s, struct item wave[WAVE], int64_t most, Arena *a)
 	                                 &n, a);
 	int k = 0;
 
+	n = drop_same(v, n);
 	qsort(v, (size_t)n, sizeof *v, by_seconds);
 	for (int64_t i = 0; i < n && i < most && k < WAVE; i++) {
 		struct auto_candidate *c = v[i];
@@ -757,11 +817,12 @@ static void
 order_planned(struct search *s)
 {
 	struct auto_found *f = s->found;
-	struct auto_candidate **v = pick(f, AUTO_PLANNED, AUTO_PLANNED,
-	                                 &f->nplanned, s->arena);
-	int64_t *order = arena_array(s->arena, (size_t)f->nplanned + 1,
-	                             sizeof *order);
+	struct auto_candidate **v;
+	int64_t *order;
 
+	follow_same(f);
+	v = pick(f, AUTO_PLANNED, AUTO_PLANNED, &f->nplanned, s->arena);
+	order = arena_array(s->arena, (size_t)f->nplanned + 1, sizeof *order);
 	qsort(v, (size_t)f->nplanned, sizeof *v, by_seconds);
 	for (int64_t i = 0; i < f->nplanned; i++)
 		order[i] = v[i] - f->candidate;

@@ -76,6 +76,8 @@ trial_plan_sharded(struct trial *t, const struct trial *sharded)
 {
 	trial_begin(t, sharded->graph);
 	t->pass.result = sharded->pass.result;
+	if (t->graph->replicas > 1)
+		t->graph->replicas = t->options.dp;
 	dp_set_stage(&t->pass, t->graph);
 	finish_plan(t, (struct pass_walk){ .next = pass_that_gives(P_BWD),
 	                                   .ok = true });

@@ -24,8 +24,8 @@ void trial_plan(struct trial *, const Graph *);
 /* Take a copy of the graph, which has been through pass loss, to before pass
  * autodiff.  False after a diagnostic. */
 bool trial_shard(struct trial *, const Graph *);
-/* Plan a copy of the graph that another trial has sharded; of this one's
- * options, replicas alone are known to it. */
+/* Plan a copy of the graph that another trial has sharded, for other numbers
+ * of replicas or micro-batches, if both have several. */
 void trial_plan_sharded(struct trial *, const struct trial *);
 void trial_close(struct trial *);
 

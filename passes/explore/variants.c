@@ -43,16 +43,18 @@ has_offload_variant(const Pass *p)
 		&& o->optimizer != OPT_NONE && !o->forward_only;
 }
 
-/* Those that may be better than a step without; how many. */
+/* Those that may be better than a step without, or in little time the one that
+ * takes least memory; how many. */
 static int
 list_variants(const Pass *p, const Graph *g, struct variant v[VARIANTS])
 {
 	bool low = has_low_memory_variant(p, g), off = has_offload_variant(p);
+	bool all = !(low && off && p->opt->brief);
 	int n = 0;
 
-	if (low)
+	if (low && all)
 		v[n++] = (struct variant){ .low_memory = true };
-	if (off)
+	if (off && all)
 		v[n++] = (struct variant){ .offload_states = true };
 	if (low && off)
 		v[n++] = (struct variant){ .low_memory = true,

@@ -124,7 +124,7 @@ leave_out(struct fitting *f, const Graph *t, int64_t excess, Arena *a)
 static bool
 fits_budget(struct fitting *f, bool drop, uint32_t *dropped)
 {
-	Graph *trial = graph_clone(f->g);
+	Graph *trial = graph_trial(f->g);
 	Arena *a = arena_new();
 	int64_t excess;
 

@@ -68,7 +68,7 @@ same_phase(const Node *a, const Node *b)
 static struct host_lanes
 host_lanes_new(const Graph *g, Arena *a)
 {
-	Graph *placed = graph_clone(g);
+	Graph *placed = graph_trial(g);
 	struct host_lanes h = { .g = g,
 		.sec = arena_array(a, g->nnode, sizeof *h.sec),
 		.phase = arena_array(a, g->nnode, sizeof *h.phase),

@@ -17,15 +17,19 @@
 #include <math.h>
 
 /* For large graphs, of which each trial takes long, and for small ones. */
-enum { TRIALS = 24, MOST_TRIALS = 128, PLACEMENTS = 4, SMALL = 60000 };
+enum {
+	TRIALS = 24, MOST_TRIALS = 128, BRIEF_TRIALS = 4, PLACEMENTS = 4,
+	SMALL = 60000
+};
 
 static struct overlap_effort
-effort_for(const Graph *g, bool unplaced)
+effort_for(const Pass *p, const Graph *g, bool unplaced)
 {
 	int trials = TRIALS + (int)(SMALL / g->nnode);
 
 	if (unplaced)                   /* one of many graphs */
-		return (struct overlap_effort){ TRIALS, PLACEMENTS };
+		return (struct overlap_effort){
+			p->opt->brief ? BRIEF_TRIALS : TRIALS, PLACEMENTS };
 	return (struct overlap_effort){
 		trials < MOST_TRIALS ? trials : MOST_TRIALS,
 		PLACEMENTS };
@@ -117,7 +121,7 @@ overlap_has_transfers(const Graph *g)
 static Graph *
 clone_in_order(const Graph *g, const NodeId *order)
 {
-	Graph *copy = graph_clone(g);
+	Graph *copy = graph_trial(g);
 
 	if (order)
 		graph_reorder(copy, order, g->nnode - 1);
@@ -181,7 +185,7 @@ static bool
 saves_time(const Pass *p, const Graph *g, const struct overlap_choice *c,
            double *least)
 {
-	Graph *trial = graph_clone(g);
+	Graph *trial = graph_trial(g);
 	Arena *a = arena_new();
 	int once = 1;
 	double sec;
@@ -227,7 +231,7 @@ static double
 try_host(const Pass *p, const Graph *g, const struct overlap_choice *c,
          int64_t room, double margin, double below, bool place)
 {
-	Graph *trial = graph_clone(g);
+	Graph *trial = graph_trial(g);
 	Arena *a = arena_new();
 	int once = 1;
 	double sec;
@@ -296,7 +300,7 @@ overlap_graph(const Pass *p, Graph *g, int64_t room,
 		}
 		if (!known && !(*all = choose_messages(p, g, &c)))
 			overlap_choose_fitting(p, g, &c,
-			                       effort_for(g, room > 0),
+			                       effort_for(p, g, room > 0),
 			                       scratch);
 		overlap_apply(g, &c, NULL, scratch);
 	}

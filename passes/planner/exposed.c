@@ -12,7 +12,7 @@ exposed_seconds(const Pass *p, const struct plan_source *s,
                 const struct known_plan *plan, double enough, bool *all,
                 struct overlap_choice *found)
 {
-	Graph *trial = graph_clone(s->g);
+	Graph *trial = graph_trial(s->g);
 	double sec;
 
 	if (plan) {

@@ -22,7 +22,7 @@
 #include <math.h>
 
 enum {
-	PLAN_GRID = 24, REFINED = 3, EVEN = 5,
+	PLAN_GRID = 24, BRIEF_GRID = 6, REFINED = 3, EVEN = 5,
 	CANDIDATES = PLAN_GRID + REFINED + EVEN + 3
 };
 
@@ -77,7 +77,7 @@ offload_graph(const struct offload_search *s, struct candidate *c, Arena *a)
 {
 	int64_t room = part(share[c->share].flies, s->arena);
 	struct offload_plan *o = &c->o;
-	Graph *t = graph_clone(s->from->g);
+	Graph *t = graph_trial(s->from->g);
 
 	known_eval(s->from->w, &o->plan);
 	schedule_apply(s->from->w, t);
@@ -171,12 +171,13 @@ add_arena(struct offload_search *s, int64_t arena)
 static void
 add_grid(struct offload_search *s, int64_t top)
 {
+	int grid = s->p->opt->brief ? BRIEF_GRID : PLAN_GRID;
 	int64_t low = s->arena, high;
 
-	for (int k = PLAN_GRID - 1; k > 0; k--)
-		if (add_arena(s, top / PLAN_GRID * k))
-			low = top / PLAN_GRID * k;
-	high = low + top / PLAN_GRID;
+	for (int k = grid - 1; k > 0; k--)
+		if (add_arena(s, top / grid * k))
+			low = top / grid * k;
+	high = low + top / grid;
 	for (int i = 0; i < REFINED; i++) {
 		int64_t middle = low + (high - low) / 2;
 
