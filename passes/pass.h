@@ -29,6 +29,8 @@ struct variant {
 	                                 * parameters that stay in memory */
 	bool offload_states;            /* optimizer states in host memory */
 	bool allow_refusal;             /* too small a budget is no error yet */
+	double below;                   /* seconds of the best form so far; 0:
+	                                 * none is known */
 };
 
 typedef struct Pass {
