@@ -11,8 +11,8 @@
  *             h_t <= bytes that pause at t,  h_t <= host memory
  *         minimise the seconds of z and of waits.  Seconds before t are those
  *         of first runs, of z and of waits.
- * plans   selector_host (choose.c) searches for sets of that program, with h as a
- *         fluid.  Those for arenas around this one are timed with their
+ * plans   selector_host (choose.c) searches for sets of that program, with h as
+ *         a fluid.  Those for arenas around this one are timed with their
  *         transfers, as far as the bound leaves any hope; the fastest is taken
  *         that fits once it is placed.  In small graphs its set is changed,
  *         storage by storage.  Arenas are those of a grid.  What is
