@@ -30,6 +30,8 @@ struct variant {
 	bool offload_states;            /* optimizer states and master weights
 	                                 * in host memory */
 	bool allow_refusal;             /* too small a budget is no error yet */
+	double below;                   /* seconds of the best form so far; 0:
+	                                 * none is known */
 };
 
 typedef struct Pass {

@@ -165,6 +165,8 @@ plan_variants(struct pass_walk *w, Pass *p, Graph *g)
 		Graph *trial = graph_clone(before);
 
 		v[i].allow_refusal = i + 1 < n || !p->planned.refused;
+		if (!p->planned.refused && !p->planned.pareto_front)
+			v[i].below = p->planned.exposed_sec;
 		try_variant(w, p, g, trial, v[i]);
 		retire(p, trial);
 	}

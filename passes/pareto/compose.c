@@ -22,12 +22,19 @@
  *         Bytes that a plan may free in other ways, in all slots, are bought at
  *         their price when the bound is read.
  *         The fewer parts, the finer the ranges.
+ *         With host memory a part needs less by what has been sent before: at
+ *         most what a lane carries in the seconds of first runs and clones
+ *         before it, and of waits.  A second that is spent elsewhere might be
+ *         waited instead, at the same place or before, so that slack is worth a
+ *         lane's seconds when the bound is read, and slower answers are beaten
+ *         as without.
  * source  slack as the state of the program is that of Griewank's and
  *         Walther's revolve and of rotor (Beaumont et al., 2019), on parts with
  *         points
  * cost    parts * BUCKETS * points
  */
 #include "passes/pareto/pareto.h"
+#include "passes/remat_model/remat_host.h"
 
 #include <math.h>
 #include <string.h>
@@ -53,9 +60,20 @@ struct link {
 	int32_t point, next;
 };
 
+/* Bytes that have gone to host memory in a plan that neither waits nor repeats
+ * anything, at most. */
+struct part_sent {
+	int64_t before, most;           /* before backward is at the part; as
+	                                 * long as it is */
+};
+
 struct pareto_curve {
 	struct partition *y;
+	const struct remat_host *host;  /* NULL: no host memory */
+	struct part_sent *sent;         /* by part, with host memory */
 	int64_t top;
+	int64_t zero;                   /* slack of no bytes: with host memory
+	                                 * parts may need less than that */
 	int64_t others;                 /* slots but the one in use */
 	struct curve_row first;         /* of the first part */
 	struct link **row;              /* by part */
@@ -334,6 +352,33 @@ insert_later_kept(const struct pareto_curve *v, struct buckets *c,
 	}
 }
 
+/* The same with host memory: in the seconds of clones a lane sends more. */
+static void
+insert_later_sent(const struct pareto_curve *v, struct buckets *c,
+                  const struct curve_row *later, int32_t at,
+                  const struct part_point *f, int64_t least, int64_t to)
+{
+	const struct part_sent *sent = &v->sent[at];
+
+	for (int32_t e = 0; e < later->n; e++) {
+		const struct curve_entry *x = &later->at[e];
+		double sec = x->sec + f->least;
+		int64_t slack = v->zero + v->y->part[at].before - sent->before
+			- remat_host_bytes(v->host, x->sec);
+		int64_t needs = v->zero + least - sent->most
+			- remat_host_bytes(v->host, sec);
+
+		slack = x->slack > slack ? x->slack : slack;
+		slack += f->min_later_bytes;
+		if (slack >= v->top || slack >= v->zero + to)
+			continue;
+		slack = slack > needs ? slack : needs;
+		slack = slack > 0 ? slack : 0;
+		if (slack < v->top)
+			put_slack(bucket_of(c, slack), slack, 0, sec);
+	}
+}
+
 /* All points of a part before answers of later parts. */
 static void
 insert_part_points(const struct pareto_curve *v, int32_t at,
@@ -347,10 +392,12 @@ insert_part_points(const struct pareto_curve *v, int32_t at,
 		int64_t least = p->least->of[k->low[j]] + p->least_more;
 		int64_t to = p->least->limit[j];
 
-		if (least >= v->top)
+		if (!v->host && least >= v->top)
 			continue;
 		to = to > v->top - p->least_more ? v->top : to + p->least_more;
-		if (v->others)
+		if (v->host)
+			insert_later_sent(v, c, b, at, f, least, to);
+		else if (v->others)
 			insert_later_kept(v, c, b, f->min_later_bytes, f->least,
 			                  least, to);
 		else
@@ -403,10 +450,22 @@ least_within(const struct pareto_curve *v, const struct curve_row *row,
 		for (int32_t k = 0; k < y->nfreeable && over > 0; k++) {
 			const struct freeable *l = &y->freeable[k];
 			int64_t bytes = (v->others + 1) * l->bytes;
+			double price = l->price / (double)(v->others + 1);
 
-			sec += l->price / (double)(v->others + 1)
-				* (double)(over < bytes ? over : bytes);
+			if (v->host) {  /* lanes run beside these clones */
+				double more = 1 + v->host->rate * price;
+
+				price /= more;
+				more *= (double)bytes;
+				bytes = more < (double)v->top
+					? (int64_t)ceil(more) : v->top;
+			}
+			sec += price * (double)(over < bytes ? over : bytes);
 			over -= bytes;
+		}
+		if (v->host && over > 0) {      /* it waits */
+			sec += (double)over / v->host->rate;
+			over = 0;
 		}
 		if (over <= 0 && sec < best)
 			best = sec;
@@ -432,6 +491,27 @@ pareto_new(struct partition *y)
 	v->others = y->r->slots > 1 ? y->r->slots - 1 : 0;
 	compose_plans(v);
 	return v->first.at ? v : NULL;
+}
+
+struct pareto_curve *
+pareto_with_host(const struct pareto_curve *of, const struct remat_host *h)
+{
+	const struct partition *y = of->y;
+	struct pareto_curve *v = arena_alloc(y->arena, sizeof *v);
+
+	*v = *of;
+	v->host = h;
+	v->bound.at = NULL;
+	v->zero = v->top;
+	v->top *= 2;
+	v->sent = arena_array(y->arena, (size_t)y->n, sizeof *v->sent);
+	for (int32_t i = 0; i < y->n; i++) {
+		NodeId end = i > 0 ? y->part[i - 1].lo : y->r->nnode;
+
+		v->sent[i].before = remat_host_sent(h, y->part[i].lo - 1);
+		v->sent[i].most = remat_host_sent(h, end);
+	}
+	return v;
 }
 
 int32_t
@@ -484,6 +564,7 @@ pareto_plan(const struct pareto_curve *v, int32_t i, uint8_t *drop)
 double
 pareto_bound(struct pareto_curve *v, int64_t memory)
 {
+	memory += v->zero;
 	if (memory >= v->top)
 		return 0;
 	if (!v->bound.at)

@@ -15,6 +15,10 @@ struct pareto_curve;
 
 /* NULL: the time was over first. */
 struct pareto_curve *pareto_new(struct partition *);
+/* The same plans; bounds are of seconds of clones and of waits, for plans that
+ * may have values in host memory. */
+struct pareto_curve *pareto_with_host(const struct pareto_curve *,
+                                      const struct remat_host *);
 /* Number of plans on the curve; plan 0 is the fastest one. */
 int32_t pareto_count(const struct pareto_curve *);
 /* Estimated bytes that plan i needs in the arena. */

@@ -278,6 +278,7 @@ partition_least(struct partition *y)
 		int32_t n = find_intervals(y, i, fixed, t);
 
 		p->least_more = t[0].most;
+		p->before = fixed[p->lo - 1];
 		if (k->nleast > 0 && same_intervals(t, n, model[p->class],
 		                                    count[p->class])) {
 			p->least = &k->least[k->nleast - 1];

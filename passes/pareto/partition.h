@@ -102,6 +102,9 @@ struct curve_part {
 	                                 * in any plan */
 	int64_t need_more, least_more;  /* bytes that this part needs beyond
 	                                 * need and least */
+	int64_t before;                 /* bytes before backward is at this
+	                                 * part, in any plan, beside what is
+	                                 * kept of this and earlier ones */
 };
 
 struct partition {

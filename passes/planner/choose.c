@@ -27,6 +27,7 @@
 #include "passes/planner/remat_cut.h"
 #include "passes/planner/set_generators.h"
 #include "passes/recursive/recursive.h"
+#include "passes/remat_model/remat_host.h"
 
 #include <math.h>
 #include <string.h>
@@ -36,7 +37,8 @@ enum {
 	ILP_MAX = 100,
 	MARGIN = 200,                   /* parts of the arena */
 	PARTS_MIN = 3, RECURSIVE_LARGE = 2000,
-	ILP_NODES = 40, BOUND_NODES = 300
+	ILP_NODES = 40, BOUND_NODES = 300,
+	HOSTS = 2                       /* limits of host memory */
 };
 
 /* Storages^2 nodes of a small graph: what one step of a descent takes. */
@@ -65,6 +67,11 @@ struct plan_selector {
 	struct pareto_curve *curve;     /* NULL: no parts */
 	struct known_plan *known;       /* by number on the curve */
 	struct plan_pool *recursive;    /* NULL: not looked for yet */
+	struct plan_selector *host[HOSTS]; /* with host memory; NULL: not asked
+	                                 * for yet */
+	const struct plan_selector *without; /* of the problem without host
+	                                 * memory, until its sets are known
+	                                 * here; NULL */
 };
 
 /* ---- what does not depend on the budget ---- */
@@ -98,8 +105,8 @@ is_small_graph(const struct plan_selector *c)
 {
 	const struct remat *r = c->r;
 
-	return r->ncand <= (!c->curve ? SMALL_MAX : c->opt->brief ? 0
-	                    : SMALL_CURVE_MAX)
+	return (r->host || r->ncand <= (!c->curve ? SMALL_MAX
+	                                : c->opt->brief ? 0 : SMALL_CURVE_MAX))
 		&& (double)r->ncand * r->ncand * r->nnode <= SMALL;
 }
 
@@ -108,7 +115,7 @@ is_small_graph(const struct plan_selector *c)
 static bool
 has_small_program(const struct plan_selector *c)
 {
-	return is_small_graph(c)
+	return is_small_graph(c) && !c->r->host
 		&& (c->r->ncand <= ILP_MAX || c->opt->gap_pct <= 0);
 }
 
@@ -249,7 +256,7 @@ find_curve(struct plan_selector *c)
 static struct known_plan *
 pareto_best(struct plan_selector *c, int64_t arena, struct known_plan *best)
 {
-	int32_t n = c->curve ? pareto_count(c->curve) : 0;
+	int32_t n = c->known ? pareto_count(c->curve) : 0;
 
 	for (int32_t i = 0; i < n && !watch_over(c->r->watch); i++) {
 		struct known_plan *f;
@@ -296,7 +303,7 @@ best_known_plan(struct plan_selector *c, int64_t arena)
 	struct known_plan *best = pareto_best(c, arena, NULL);
 
 	best = pool_best(c->base, arena, best);
-	if (arena < recursive_top(c)) {
+	if (arena < recursive_top(c) && !c->r->host) {
 		search_recursive(c);
 		best = pool_best(c->recursive, arena, best);
 	}
@@ -312,13 +319,72 @@ is_proven_best(const struct plan_selector *c, int64_t arena,
 		&& f->sec <= pareto_bound(c->curve, arena) * (1 + 1e-9);
 }
 
+/* ---- host memory ---- */
+
+/* Into the pool: all sets that are known without it. */
+static void
+add_known_sets(struct plan_selector *c)
+{
+	const struct plan_selector *of = c->without;
+	uint8_t *drop = arena_array(c->r->arena, (size_t)c->r->nstore + 1, 1);
+	int32_t n = of->known ? pareto_count(of->curve) : 0;
+
+	for (int32_t i = 0; i < of->base->n; i++)
+		if (of->base->plan[i].live >= 0)
+			pool_try_set(c->base, of->base->plan[i].drop);
+	for (int32_t i = 0; i < n && !watch_over(c->r->watch); i++) {
+		pareto_plan(of->curve, i, drop);
+		pool_try_set(c->base, drop);
+	}
+	c->without = NULL;
+	minimise_peak(c);
+}
+
+static struct plan_selector *
+selector_with_host(const struct plan_selector *of, double rate, int64_t room)
+{
+	struct plan_selector *c = arena_alloc(of->r->arena, sizeof *c);
+	struct remat *r = arena_alloc(of->r->arena, sizeof *r);
+
+	*r = *of->r;
+	r->host = remat_host_new(r, rate, room);
+	*c = (struct plan_selector){ .r = r, .constraint = of->constraint,
+		.keep_all = of->keep_all, .opt = of->opt, .free = of->free,
+		.anneal = of->anneal, .trial = schedule_new(r, r->arena),
+		.without = of };
+	c->net = cut_net_new(r, c->constraint, r->arena);
+	c->cuts = cut_bound_new(c->net);
+	if (of->curve)
+		c->curve = pareto_with_host(of->curve, r->host);
+	c->top = schedule_set(c->trial, c->keep_all).live;
+	if (c->top < GRID)
+		c->top = GRID;
+	c->base = new_set_pool(c, r->arena);
+	return c;
+}
+
+struct plan_selector *
+selector_host(struct plan_selector *c, double rate, int64_t room)
+{
+	for (int i = 0; i < HOSTS; i++) {
+		if (!c->host[i])
+			c->host[i] = selector_with_host(c, rate, room);
+		if (c->host[i]->r->host->room == room)
+			return c->host[i];
+	}
+	return c->host[HOSTS - 1];
+}
+
 /* In so many ranges at most. */
 static struct known_plan *
 search_budgets(struct plan_selector *c, int64_t arena, int64_t ranges)
 {
-	struct known_plan *best = best_known_plan(c, arena);
+	struct known_plan *best;
 	int64_t at = arena / (c->top / GRID);
 
+	if (c->without)
+		add_known_sets(c);
+	best = best_known_plan(c, arena);
 	if (c->exhausted || is_proven_best(c, arena, best))
 		return best;
 	/* the lowest range begins at the least known plan */
@@ -449,6 +515,12 @@ selector_best(struct plan_selector *c, int64_t arena)
 	return search_budgets(c, arena, GRID + 1);
 }
 
+int64_t
+selector_top(const struct plan_selector *c)
+{
+	return c->top;
+}
+
 const struct known_plan *
 selector_near(struct plan_selector *c, int64_t arena)
 {
@@ -490,7 +562,7 @@ bound_of_any(struct plan_selector *c, int64_t arena, bool sequence)
 {
 	double bound = cut_bound_at(c->cuts, arena).sec;
 
-	if (sequence)
+	if (sequence && !c->r->host)
 		bound = fmax(bound, recursive_bound(c->r, arena
 		                                  - cut_bound_slots(c->cuts)));
 	return isfinite(bound) ? bound : 0;

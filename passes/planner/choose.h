@@ -22,6 +22,12 @@ struct known_plan keep_all_plan(const struct plan_source *);
 struct plan_selector *selector_new(const struct remat *,
                                    const uint8_t *constraint,
                                    const struct options *);
+/* The same for plans that may have values in host memory: of `room` bytes, to
+ * and from which a lane each carries so many bytes a second.  Plans are sets
+ * that are measured with host memory as a fluid (remat_host.c): a step of one
+ * may have to wait.  Bounds are of the seconds of clones and waits together. */
+struct plan_selector *selector_host(struct plan_selector *, double rate,
+                                    int64_t room);
 /* Smallest arena that works, and the plan that does it.  Plans that repeat
  * nodes more than once are looked for on the way, which takes its time. */
 int64_t selector_least(struct plan_selector *);
@@ -42,6 +48,8 @@ struct recompute_bound {
 	const char *class;
 };
 
+/* Bytes of the plan that keeps everything. */
+int64_t selector_top(const struct plan_selector *);
 /* For the class of the plan taken. */
 struct recompute_bound selector_bound(struct plan_selector *, int64_t arena,
                                       const struct known_plan *);

@@ -17,12 +17,20 @@
  *         fullest moments those are looked at closely that say most at the
  *         price of the first.  Cuts at fixed prices are remembered, so that no
  *         answer depends on what was asked before.
+ *         With host memory, what has gone there before the moment is more
+ *         memory: at most what a lane carries in the seconds of first runs
+ *         before it, and in those of waits and clones.  A second of these
+ *         brings the bytes of a second, so that no price above
+ *             seconds of a lane per byte
+ *         proves anything, and each one up to that proves what it would
+ *         without them.
  *         With slots, what lives at the last node of forward is there for all
  *         micro-batches in flight: one more moment, that has its share of the
  *         memory.
  * cost    a flow for each moment and a handful for some, fewer each time
  */
 #include "passes/planner/remat_cut.h"
+#include "passes/remat_model/remat_host.h"
 
 #include <math.h>
 #include <string.h>
@@ -121,17 +129,21 @@ find_moments(struct cut_bound *b)
 	const struct cut_net *c = b->net;
 	NodeId nnode = c->r->nnode, i = 1;
 	int64_t *fixed = bytes_across(c, false);
-	int64_t *free = bytes_across(c, true), most_of_all = 0;
+	int64_t *free = bytes_across(c, true), most_of_all = INT64_MIN;
 
 	for (int k = 1; k <= MOMENTS; k++) {
 		struct moment m = { .at = 0 };
-		int64_t most = 0;
+		int64_t most = INT64_MIN;
 
 		for (; (int64_t)i * MOMENTS < (int64_t)nnode * k; i++) {
-			int64_t bytes = fixed[i] + operand_bytes(c, i);
+			int64_t operands = operand_bytes(c, i);
+			int64_t bytes = fixed[i] + operands;
+			int64_t least = c->r->host ? operands : bytes;
 
-			if (bytes > b->least)
-				b->least = bytes;
+			if (least > b->least)
+				b->least = least;
+			if (c->r->host)
+				bytes -= remat_host_sent(c->r->host, i);
 			if (free[i] == 0 || bytes + free[i] <= most)
 				continue;
 			most = bytes + free[i];
@@ -237,12 +249,21 @@ solve_at(struct cut_bound *b, const struct moment *m, double price,
 	return true;
 }
 
+/* A byte costs no more than the seconds in which a lane takes it to host
+ * memory. */
+static double
+highest_price(const struct remat *r)
+{
+	return r->host ? CUT_UNITS / r->base_sec / r->host->rate : INFINITY;
+}
+
 /* The cut of a rung, which is remembered; NULL: the time is over. */
 static const struct cut *
 rung_of(struct cut_bound *b, struct moment *m, int i)
 {
 	struct cut *k = &m->rung[i];
-	double price = CHEAP * CUT_UNITS / (double)m->free * pow(RATIO, i);
+	double price = fmin(CHEAP * CUT_UNITS / (double)m->free * pow(RATIO, i),
+	                    highest_price(b->net->r));
 
 	return k->price > 0 || solve_at(b, m, price, k) ? k : NULL;
 }

@@ -1,16 +1,25 @@
 /* Keep, recompute or offload.
  *
- * method  Plans for a grid of larger arenas, from keep-everything down, for
- *         this one, and presets, with as much offloaded as they need to fit
- *         (values.h).  A plan for more memory recomputes less and offloads
- *         more.  Each is timed with its transfers beside computation; the
- *         fastest that fits once it is placed is taken.  The grid does not
- *         depend on the budget.  In small graphs the set of the fastest is
- *         changed, storage by storage.
- * bound   Without its transfers, a step that offloads is a step on a device
- *         that has more memory: by the bytes that the host holds at one time.
- *         These have been sent since the step began and are fetched before it
- *         ends, so they are at most what a lane carries in half the step.
+ * program x_s = 1: storage s is kept for backward; z_n: node n runs again;
+ *         h_t: bytes in host memory while node t runs.  A kept storage may be
+ *         there in the longest pause between two uses, so h_t takes the place
+ *         of one more choice for each storage: the values with the longest
+ *         pauses go first (Belady 1966), and a lane carries them in that order.
+ *             x_s + z_def(s) >= 1,  z_n <= x_s + z_def(s) for operands s of n
+ *             kept, repeated and other bytes at t  -  h_t  <=  arena
+ *             h_t <= rate (seconds before t),  h_t <= rate (seconds behind t)
+ *             h_t <= bytes that pause at t,  h_t <= host memory
+ *         minimise the seconds of z and of waits.  Seconds before t are those
+ *         of first runs, of z and of waits.
+ * plans   selector_host (choose.c) searches for sets of that program, with h as
+ *         a fluid.  Those for arenas around this one are timed with their
+ *         transfers, as far as the bound leaves any hope; the fastest is taken
+ *         that fits once it is placed.  In small graphs its set is changed,
+ *         storage by storage.  Arenas are those of a grid.  What is
+ *         tried does not depend on the limit of host memory, which only rules
+ *         plans out, so that more host memory makes no plan slower.
+ * bound   No second, of clones or waits, brings more bytes than a lane carries
+ *         in it: see cut_bound.c and compose.c.
  */
 #include "passes/planner/offload_plan.h"
 #include "passes/cost/cost.h"
@@ -20,10 +29,14 @@
 #include "passes/place/place.h"
 
 #include <math.h>
+#include <string.h>
 
 enum {
-	PLAN_GRID = 24, BRIEF_GRID = 6, REFINED = 3, EVEN = 5,
-	CANDIDATES = PLAN_GRID + REFINED + EVEN + 3
+	LEVELS = 1152,                   /* arenas of the grid, up to that of
+	                                 * keep-everything */
+	DOWN = 192, UP = 48,             /* most that are looked at */
+	FEW = 12                        /* the same where what ranks send may
+	                                 * hide clones, or time is short */
 };
 
 int64_t
@@ -38,20 +51,22 @@ offload_sent(const Graph *g)
 	return sent;
 }
 
-struct candidate {
-	struct offload_plan o;
-	int share;                      /* of the arena, see share[] */
-};
-
 struct offload_search {
 	Pass *p;
 	const struct plan_source *from;
-	int64_t arena;
+	struct plan_selector *host;     /* plans of the program */
+	struct plan_selector *bound;    /* its bounds, with the limit of host
+	                                 * memory */
+	int64_t arena, room;
+	double rate;                    /* bytes a second of a lane */
+	bool hides;                     /* what ranks send may be hidden */
 	double below;                   /* a step must take less seconds */
-	double least;                   /* seconds of the fastest so far */
-	int64_t trials;                 /* sets to try beside */
-	struct candidate candidate[CANDIDATES];
-	int n;
+	struct offload_plan *best;      /* the fastest so far */
+	bool found;
+	/* with the least seconds: of plans that wait for lanes, in all; of
+	 * those that do not, or are too slow, of clones */
+	struct known_plan waiting, other;
+	double waiting_sec;
 };
 
 /* Parts of the arena for what stays there, and with transfers in flight: what
@@ -69,70 +84,105 @@ part(double of, int64_t bytes)
 	return (int64_t)(of * (double)bytes);
 }
 
-/* A graph planned and offloaded as the candidate says, with its transfers
- * overlapped as the live bytes allow; sets their seconds.  NULL: its live bytes
- * do not fit. */
-static Graph *
-offload_graph(const struct offload_search *s, struct candidate *c, Arena *a)
+/* Offload beside a plan with the k-th shares of the arena.  Sets seconds, and
+ * if they are less than the fastest plan's the bytes once it is placed.  False:
+ * its live bytes do not fit. */
+static bool
+offload_beside(const struct offload_search *s, int k, struct offload_plan *o)
 {
-	int64_t room = part(share[c->share].flies, s->arena);
-	struct offload_plan *o = &c->o;
+	Arena *a = arena_new();
 	Graph *t = graph_trial(s->from->g);
+	bool fits = false;
 
+	o->request = (struct offload_request){ part(share[k].stays, s->arena),
+		offload_names_values(s->p) ? s->room : INT64_MAX,
+		&s->p->opt->offload_values };
+	o->placed = INT64_MAX;
 	known_eval(s->from->w, &o->plan);
 	schedule_apply(s->from->w, t);
 	if (offload_values(t, &o->request, a)) {
-		o->sec = overlap_unplaced_seconds(s->p, t, room);
+		o->sec = overlap_unplaced_seconds(s->p, t,
+			part(share[k].flies, s->arena));
+		o->sent = offload_sent(t);
 		inplace_graph(t, a);
-		if (place_live_bound(t, a) <= s->arena)
-			return t;
+		fits = place_live_bound(t, a) <= s->arena;
+		if (fits && o->sec < s->below)
+			o->placed = place_graph(t, s->arena, s->p->watch, a);
 	}
 	graph_free(t);
-	return NULL;
+	arena_free(a);
+	return fits;
 }
 
-/* Offload for those shares of the arena, or the next ones for which the live
- * bytes fit; false: there are none, or it is too slow. */
-static bool
-time_candidate(const struct offload_search *s, struct candidate *c)
+static void
+note_plan(struct offload_search *s, const struct known_plan *f, double sec)
 {
-	for (; c->share < SHARES && !watch_over(s->p->watch); c->share++) {
-		Arena *a = arena_new();
-		Graph *t;
-		bool fits;
+	const struct remat *r = s->from->w->r;
 
-		c->o.request = (struct offload_request){
-			part(share[c->share].stays, s->arena),
-			offload_host_room(s->p->opt, s->from->g),
-			&s->p->opt->offload_values };
-		t = offload_graph(s, c, a);
-		fits = t != NULL;
-		graph_free(t);
-		arena_free(a);
-		if (fits)
-			return c->o.sec < s->below;
+	if (f->step)
+		return;
+	if (sec > (r->base_sec + f->sec) * (1 + 1e-9)) {
+		if (s->waiting.drop && sec >= s->waiting_sec)
+			return;
+		s->waiting = known_copy(r, f);
+		s->waiting_sec = sec;
+	} else if (!s->other.drop || f->sec < s->other.sec) {
+		s->other = known_copy(r, f);
 	}
-	return false;
 }
 
-/* Offload beside this plan; whether that is the fastest so far. */
-static bool
-add_candidate(struct offload_search *s, const struct known_plan *f)
+/* Offload beside this plan, if that is the fastest so far; its seconds. */
+static double
+add_offloaded(struct offload_search *s, const struct known_plan *f)
 {
-	struct candidate c = { .o.plan = *f };
+	struct offload_plan o = { .plan = *f,
+		.sec = s->from->w->r->base_sec + f->sec };
 
-	/* what ranks send may be hidden */
-	if (!overlap_has_transfers(s->from->g)
-	    && s->from->w->r->base_sec + f->sec >= s->below)
-		return false;
-	if (s->n == CANDIDATES || !time_candidate(s, &c))
-		return false;
-	c.o.plan = known_copy(s->from->w->r, f);
-	s->candidate[s->n++] = c;
-	if (c.o.sec >= s->least)
-		return false;
-	s->least = c.o.sec;
-	return true;
+	if (!s->hides && o.sec >= s->below) {
+		note_plan(s, f, o.sec);
+		return o.sec;
+	}
+	for (int k = 0; k < SHARES && !watch_over(s->p->watch); k++) {
+		if (!offload_beside(s, k, &o) || (o.sec < s->below
+			&& o.sent <= s->room && o.placed > s->arena))
+			continue;
+		note_plan(s, f, o.sec);
+		if (o.sec >= s->below || o.sent > s->room)
+			return o.sec;
+		*s->best = o;
+		s->best->plan = known_copy(s->from->w->r, f);
+		s->found = true;
+		s->below = o.sec;
+		return o.sec;
+	}
+	return INFINITY;
+}
+
+/* Plans between the fastest that waits and one that does not: up to a storage
+ * as the one, from there on as the other. */
+static void
+try_mixtures(struct offload_search *s, bool upto)
+{
+	const struct known_plan x = s->waiting, y = s->other;
+	const struct remat *r = s->from->w->r;
+	size_t all = (size_t)r->nstore, low = 0, high = all;
+	struct known_plan f = { .live = -1, .placed = -1 };
+
+	if (!x.drop || !y.drop)
+		return;
+	f.drop = arena_array(r->arena, all + 1, 1);
+	while (high - low > 1 && !watch_over(s->p->watch)) {
+		size_t n = low + (high - low) / 2;
+
+		memcpy(f.drop, upto ? y.drop : x.drop, all);
+		memcpy(f.drop + n, (upto ? x.drop : y.drop) + n, all - n);
+		f.sec = known_eval(s->from->w, &f).sec;
+		if ((add_offloaded(s, &f) > (r->base_sec + f.sec) * (1 + 1e-9))
+		    == upto)
+			low = n;
+		else
+			high = n;
+	}
 }
 
 /* What repeats evenly leaves a lane busy all the time. */
@@ -153,160 +203,107 @@ add_even_plans(struct offload_search *s)
 		remat_preset(r, from->constraint, preset[i].mode,
 		             preset[i].every, f.drop);
 		f.sec = known_eval(from->w, &f).sec;
-		add_candidate(s, &f);
+		add_offloaded(s, &f);
 	}
 }
 
-/* The fastest plan for that arena, offloaded; whether it is the best so far. */
+/* Whether the changed set, at one more trial, is the fastest so far. */
 static bool
-add_arena(struct offload_search *s, int64_t arena)
+is_faster_set(struct offload_search *s, struct known_plan *f, int64_t *trials)
 {
-	const struct known_plan *f = selector_near(s->from->c, arena);
+	double before = s->below;
 
-	return f && add_candidate(s, f);
-}
-
-/* The plans of the grid from `top` down, and some between the best one and the
- * next. */
-static void
-add_grid(struct offload_search *s, int64_t top)
-{
-	int grid = s->p->opt->brief ? BRIEF_GRID : PLAN_GRID;
-	int64_t low = s->arena, high;
-
-	for (int k = grid - 1; k > 0; k--)
-		if (add_arena(s, top / grid * k))
-			low = top / grid * k;
-	high = low + top / grid;
-	for (int i = 0; i < REFINED; i++) {
-		int64_t middle = low + (high - low) / 2;
-
-		if (add_arena(s, middle))
-			low = middle;
-		else
-			high = middle;
-	}
-}
-
-static struct candidate *
-fastest_candidate(struct offload_search *s)
-{
-	struct candidate *c = s->n > 0 ? s->candidate : NULL;
-
-	for (int i = 1; i < s->n; i++)
-		if (s->candidate[i].o.sec < c->o.sec)
-			c = &s->candidate[i];
-	return c;
-}
-
-/* Try this set; whether it is the fastest so far, *c. */
-static bool
-try_set(struct offload_search *s, uint8_t *drop, struct candidate *c)
-{
-	struct candidate t = { .o.plan = { .live = -1, .placed = -1,
-	                                   .drop = drop } };
-
-	if (s->trials-- <= 0)
+	if ((*trials)-- <= 0)
 		return false;
-	t.o.plan.sec = known_eval(s->from->w, &t.o.plan).sec;
-	if (s->from->w->r->base_sec + t.o.plan.sec >= c->o.sec
-	    || !time_candidate(s, &t) || t.o.sec >= c->o.sec * (1 - 1e-9))
-		return false;
-	*c = t;
-	return true;
+	f->sec = known_eval(s->from->w, f).sec;
+	add_offloaded(s, f);
+	return s->below < before * (1 - 1e-9);
 }
 
 /* Flip storage i in the set, or with it the next one that differs. */
 static void
-improve_at(struct offload_search *s, uint8_t *drop, int32_t i,
-           struct candidate *c)
+improve_at(struct offload_search *s, struct known_plan *f, int32_t i,
+           int64_t *trials)
 {
 	const struct remat *r = s->from->w->r;
 	const uint8_t *fixed = s->from->constraint;
-	int32_t left = 1;
+	uint8_t *drop = f->drop;
+	int32_t k = i + 1;
 
 	drop[i] = !drop[i];
-	if (try_set(s, drop, c))
+	if (is_faster_set(s, f, trials))
 		return;
-	for (int32_t k = i + 1; k < r->nstore && left > 0; k++) {
-		if (!r->store[k].candidate || fixed[k] || drop[k] != drop[i])
-			continue;
-		left--;
+	while (k < r->nstore && (!r->store[k].candidate || fixed[k]
+	                         || drop[k] == drop[i]))
+		k++;
+	if (k < r->nstore) {
 		drop[k] = !drop[k];
-		if (try_set(s, drop, c))
+		if (is_faster_set(s, f, trials))
 			return;
 		drop[k] = !drop[k];
 	}
 	drop[i] = !drop[i];
 }
 
-/* Change the set of the fastest candidate, or of the fastest plan without
- * offload, storage by storage, while that makes it faster. */
+/* Change the set, storage by storage, while that makes the fastest plan
+ * faster. */
 static void
-improve_fastest(struct offload_search *s, const struct known_plan *taken)
+improve_set(struct offload_search *s, const struct known_plan *of,
+            int64_t *trials)
 {
 	const struct remat *r = s->from->w->r;
-	const struct candidate *fastest = fastest_candidate(s);
-	struct candidate c = { .o.sec = s->below };
-	uint8_t *drop;
+	struct known_plan f = { .live = -1, .placed = -1 };
 	double before;
 
-	if (!fastest && !taken)
+	if (!of || !of->drop || of->step || s->hides)
 		return;
-	if (fastest)
-		c = *fastest;
-	else
-		c.o.plan = *taken;
-	if (c.o.plan.step || s->n == CANDIDATES)
-		return;
-	drop = known_copy(r, &c.o.plan).drop;
+	f.drop = known_copy(r, of).drop;
 	do {
-		before = c.o.sec;
+		before = s->below;
 		for (int32_t i = 0; i < r->nstore; i++)
 			if (r->store[i].candidate && !s->from->constraint[i])
-				improve_at(s, drop, i, &c);
-	} while (c.o.sec < before && s->trials > 0);
-	if (c.o.plan.drop == drop)
-		s->candidate[s->n++] = c;
+				improve_at(s, &f, i, trials);
+	} while (s->below < before && *trials > 0);
 }
 
-/* Whether the candidate fits once it is placed. */
-static bool
-place_candidate(const struct offload_search *s, struct candidate *c)
+/* From some plans that are fast in one way or another. */
+static void
+improve_sets(struct offload_search *s, const struct known_plan *taken)
 {
-	Arena *a = arena_new();
-	Graph *t = offload_graph(s, c, a);
+	const int64_t nnode = s->from->g->nnode;
+	const struct known_plan waiting = s->waiting, other = s->other;
+	int64_t trials = 3000000 / (nnode * nnode);
 
-	c->o.placed = INT64_MAX;
-	if (t) {
-		c->o.placed = place_graph(t, s->arena, s->p->watch, a);
-		c->o.sent = offload_sent(t);
-	}
-	graph_free(t);
-	arena_free(a);
-	return c->o.placed <= s->arena;
+	improve_set(s, s->found ? &s->best->plan : taken, &trials);
+	improve_set(s, &waiting, &trials);
+	improve_set(s, &other, &trials);
 }
 
-/* The fastest candidate that fits once it is placed.  One that does not is
- * tried with less room. */
-static bool
-take_fastest(struct offload_search *s, struct offload_plan *best)
+/* Plans for the arenas of the grid from this one on, up or down, while there is
+ * hope. */
+static void
+try_levels(struct offload_search *s, bool up)
 {
-	while (s->n > 0 && !watch_over(s->p->watch)) {
-		struct candidate *c = fastest_candidate(s), *last;
+	int64_t width = selector_top(s->host) / LEVELS + 1;
+	int64_t at = s->arena / width + up;
+	const double base = s->from->w->r->base_sec;
+	const struct known_plan *f, *last = NULL;
 
-		if (place_candidate(s, c)) {
-			*best = c->o;
-			return true;
-		}
-		c->share++;
-		last = &s->candidate[s->n - 1];
-		if (!time_candidate(s, c)) {
-			*c = *last;
-			s->n--;
-		}
+	for (int n = s->hides || s->p->opt->brief ? FEW : up ? UP : DOWN;
+	     n > 0 && at > 0 && !watch_over(s->p->watch); n--) {
+		int64_t over = up ? (at - 1) * width - s->arena : 0;
+		double wait = over > 0 ? (double)over / s->rate : 0;
+
+		f = selector_near(s->host, at * width);
+		if (!f || (!s->hides && base + wait
+		           + selector_bound(s->bound, at * width, f).sec
+		           >= s->below))
+			return;
+		if (f != last)
+			add_offloaded(s, f);
+		last = f;
+		at += up ? 1 : -1;
 	}
-	return false;
 }
 
 bool
@@ -335,45 +332,94 @@ seconds_without(const Pass *p, const struct plan_source *from,
 		: from->w->r->base_sec + taken->sec;
 }
 
+/* Bytes a second of a lane. */
+static double
+lane_rate(const Graph *g)
+{
+	const struct device_profile *d = device_of(g);
+
+	return 1 / (device_host_seconds(d, 1) - device_host_seconds(d, 0));
+}
+
+/* Bytes of host memory that values may have. */
+static int64_t
+host_room(const Pass *p, const Graph *g)
+{
+	int64_t room = offload_host_room(p->opt, g);
+
+	return room < GRAPH_BYTES_MAX ? room : GRAPH_BYTES_MAX;
+}
+
+/* No step of the graph takes less: optimizer states go to host memory and come
+ * back, too. */
+static double
+least_seconds(const Pass *p, const struct plan_source *from)
+{
+	Graph *t;
+	double sec;
+
+	if (!overlap_has_transfers(from->g)
+	    || overlap_has_rank_transfers(from->g))
+		return 0;
+	t = graph_clone(from->g);
+	sec = overlap_unplaced_seconds(p, t, GRAPH_BYTES_MAX);
+	graph_free(t);
+	return sec;
+}
+
 bool
 offload_best(Pass *p, const struct plan_source *from,
              const struct known_plan *taken, struct offload_plan *best)
 {
 	const struct remat *r = from->w->r;
 	struct offload_search s = { .p = p, .from = from,
-		.arena = p->planned.budget - r->resident, .least = INFINITY,
-		.trials = 3000000 / ((int64_t)from->g->nnode
-		                      * from->g->nnode) };
+		.arena = p->planned.budget - r->resident,
+		.rate = lane_rate(from->g),
+		.hides = overlap_has_rank_transfers(from->g), .best = best };
 	struct known_plan all;
+	double below;
 
 	if (!offload_takes_values(p))
 		return false;
 	s.below = seconds_without(p, from, taken);
+	if (p->variant.below > 0 && !offload_names_values(p))
+		s.below = fmin(s.below, p->variant.below);
+	if (least_seconds(p, from) >= s.below)
+		return false;
+	below = s.below;
+	s.host = selector_host(from->c, s.rate, GRAPH_BYTES_MAX);
+	s.bound = s.host;
+	s.room = offload_names_values(p) ? host_room(p, from->g)
+		: GRAPH_BYTES_MAX;
 	all = keep_all_plan(from);
-	add_candidate(&s, &all);
+	add_offloaded(&s, &all);
 	if (taken)
-		add_candidate(&s, taken);
-	add_grid(&s, known_placed(from->w, &all));
+		add_offloaded(&s, taken);
 	add_even_plans(&s);
-	improve_fastest(&s, taken);
-	return take_fastest(&s, best);
+	try_levels(&s, false);
+	try_levels(&s, true);
+	try_mixtures(&s, true);
+	try_mixtures(&s, false);
+	improve_sets(&s, taken);
+	if (!s.found || best->sent <= host_room(p, from->g))
+		return s.found;
+	s.below = below;
+	s.found = false;
+	s.room = host_room(p, from->g);
+	s.bound = selector_host(from->c, s.rate, s.room);
+	try_levels(&s, false);
+	try_levels(&s, true);
+	return s.found;
 }
 
-/* What the arena and the host hold at one time, at most, in a step of less than
- * `sec` seconds: all in the host has gone there, and comes back. */
+/* Where ranks send: what the arena and the host hold at one time in a step of
+ * less than `sec` seconds, at most.  All in the host has gone there since the
+ * step began and comes back before it ends. */
 static int64_t
 arena_with_host(const Pass *p, const Graph *g, int64_t arena, double sec)
 {
-	const struct device_profile *d = device_of(g);
-	double latency = device_host_seconds(d, 0);
-	double rate = 1 / (device_host_seconds(d, 1) - latency);
-	double most = sec / 2 * rate;
-	double host = (double)offload_host_room(p->opt, g);
+	double most = fmin(sec / 2 * lane_rate(g), (double)host_room(p, g));
 
-	if (!offload_takes_values(p))
-		return arena;
-	if (most > host)
-		most = host;
 	return most < (double)(GRAPH_BYTES_MAX - arena) ? arena + (int64_t)most
 	       : GRAPH_BYTES_MAX;
 }
@@ -386,6 +432,11 @@ offload_bound(const Pass *p, const struct plan_source *from,
 	int64_t arena = p->planned.budget - r->resident;
 	double all = r->base_sec + plan->sec;
 
-	arena = arena_with_host(p, from->g, arena, sec > all ? sec : all);
-	return selector_bound(from->c, arena, plan);
+	if (!offload_takes_values(p))
+		return selector_bound(from->c, arena, plan);
+	if (!overlap_has_rank_transfers(from->g))
+		return selector_bound(selector_host(from->c, lane_rate(from->g),
+			host_room(p, from->g)), arena, plan);
+	return selector_bound(from->c, arena_with_host(p, from->g, arena,
+		sec > all ? sec : all), plan);
 }

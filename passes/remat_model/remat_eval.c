@@ -6,7 +6,7 @@
  * cost    linear in the operands of the schedule
  */
 #include "ir/loop.h"
-#include "passes/remat_model/remat_model.h"
+#include "passes/remat_model/remat_host.h"
 #include "passes/place/place.h"
 
 #include <string.h>
@@ -46,8 +46,11 @@ record_reads(struct schedule *w, int32_t k, int n)
 		const struct rnode *rn = &w->r->node[w->step[k - i].node];
 
 		for (int j = 0; j < rn->nread; j++)
-			if (!is_made_between(w, k - n, k - i, rn->read[j]))
+			if (!is_made_between(w, k - n, k - i, rn->read[j])) {
 				w->last[w->now[rn->read[j]]] = k;
+				if (w->r->host)
+					pauses_used(w, w->now[rn->read[j]], k);
+			}
 	}
 }
 
@@ -141,6 +144,8 @@ find_last(struct schedule *w)
 
 	w->ninst = first_instance(w);
 	w->noverlay = 0;
+	if (r->host)
+		pauses_open(w);
 	for (int32_t k = 0; k < w->nstep; k++) {
 		const struct rstep *t = &w->step[k];
 		const struct rnode *n = &r->node[t->node];
@@ -157,6 +162,8 @@ find_last(struct schedule *w)
 				w->now[n->write[i]] = y;
 				w->of_inst[y] = n->write[i];
 				w->first[y] = w->last[y] = k;
+				if (r->host)
+					pauses_made(w, y, k);
 			}
 		if (n->npair || inlined)
 			record_overlays(w, k, inlined);
@@ -270,11 +277,11 @@ schedule_slot_bytes(const struct schedule *w)
 	return bytes[POOL_FIRST];
 }
 
-static struct remat_cost
-memory_profile(struct schedule *w)
+/* Bytes of the arena by step. */
+static void
+sum_live_bytes(struct schedule *w)
 {
 	const struct remat *r = w->r;
-	struct remat_cost c = { 0, 0, 0, 0 };
 	int64_t live = 0;
 
 	memset(w->live, 0, ((size_t)w->nstep + 1) * sizeof *w->live);
@@ -288,14 +295,27 @@ memory_profile(struct schedule *w)
 	}
 	for (int32_t k = 0; k < w->nstep; k++) {
 		const struct rnode *n = &r->node[w->step[k].node];
-		bool inlined = w->step[k].inlined;
 		int32_t passing = remat_in_passing(r, &w->step[k]);
-		int64_t all;
 
 		live += w->live[k];
-		w->live[k] = live + (inlined ? 0 : n->workspace)
+		w->live[k] = live + (w->step[k].inlined ? 0 : n->workspace)
 			+ (passing < 0 ? 0 : r->store[passing].size);
-		all = w->live[k] + w->other_slots;
+	}
+	if (r->host)
+		pauses_take(w);
+}
+
+static struct remat_cost
+memory_profile(struct schedule *w)
+{
+	const struct remat *r = w->r;
+	struct remat_cost c = { 0, 0, 0, 0 };
+
+	sum_live_bytes(w);
+	for (int32_t k = 0; k < w->nstep; k++) {
+		const struct rnode *n = &r->node[w->step[k].node];
+		int64_t all = w->live[k] + w->other_slots;
+
 		if (all > w->target)
 			c.over += (double)(all - w->target);
 		if (all > c.live) {
@@ -303,7 +323,7 @@ memory_profile(struct schedule *w)
 			c.tight = k;
 		}
 		if (w->step[k].clone)
-			c.sec += inlined ? n->least_sec : n->sec;
+			c.sec += w->step[k].inlined ? n->least_sec : n->sec;
 	}
 	return c;
 }
@@ -329,6 +349,8 @@ schedule_packed(const struct schedule *w, Arena *scratch)
 	size_t n = 0, most = 2 * (size_t)w->nstep + (size_t)w->ninst;
 	struct buffer *b = arena_array(scratch, most + 1, sizeof *b);
 
+	if (r->host)                    /* whoever offloads places it */
+		return w->cost.live;
 	for (int32_t y = 0; y < w->ninst; y++)
 		if (w->block[y] == y && w->first[y] >= 0)
 			b[n++] = (struct buffer){

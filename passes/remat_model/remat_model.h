@@ -12,7 +12,8 @@
  * what was made last before it.  Most plans are sets: they say of every
  * forward storage whether it is kept for backward or dropped, that is,
  * computed again by clones of its nodes just before its first use in backward
- * and held from there (class "once").
+ * and held from there (class "once").  With host memory, a kept storage may be
+ * there while no step uses it (remat_host.h).
  */
 #ifndef PASSES_REMAT_MODEL_REMAT_MODEL_H
 #define PASSES_REMAT_MODEL_REMAT_MODEL_H
@@ -133,6 +134,8 @@ struct remat {
 	int32_t *layer, nlayer;         /* storages that are inputs of layers */
 	int32_t *layer_other;           /* ... of the second half of the batch;
 	                                 * -1: there is none */
+	const struct remat_host *host;  /* memory beside the arena; NULL:
+	                                 * none */
 	struct watch *watch;              /* when to leave off; NULL: never */
 };
 
@@ -166,7 +169,8 @@ struct schedule {
 	int32_t *first, *last;          /* steps; first -1: nobody reads it */
 	int32_t *block;                 /* instance whose bytes it lies in */
 	int64_t *live;                  /* bytes in the arena, by step, of one
-	                                 * micro-batch */
+	                                 * micro-batch, less what may be in host
+	                                 * memory */
 	int64_t other_slots;            /* bytes of the other ones' slots, there
 	                                 * at every step */
 	/* Instances that step `step` may write over those which it reads. */
@@ -188,6 +192,7 @@ struct schedule {
 	NodeId *taken_by;               /* by node: who inlines it */
 	int32_t *in_view;               /* by value: instance */
 	ValId *views;                   /* views of one another */
+	struct pauses *pauses;          /* where there is host memory */
 	struct waiting {                /* clones that wait for their operands,
 	                                 * of which `next` is due */
 		NodeId node;
