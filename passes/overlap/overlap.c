@@ -93,8 +93,8 @@ all_transfers(const Graph *g, Arena *a)
 	return chosen;
 }
 
-static bool
-has_rank_transfers(const Graph *g)
+bool
+overlap_has_rank_transfers(const Graph *g)
 {
 	FOR_NODES (n, g)
 		if (is_transfer(n) && n->out[0])
@@ -114,7 +114,7 @@ has_host_transfers(const Graph *g)
 bool
 overlap_has_transfers(const Graph *g)
 {
-	return has_rank_transfers(g) || has_host_transfers(g);
+	return overlap_has_rank_transfers(g) || has_host_transfers(g);
 }
 
 /* A copy with the nodes in that order; NULL: as they are. */
@@ -293,7 +293,7 @@ overlap_graph(const Pass *p, Graph *g, int64_t room,
 	*all = true;
 	if (g->halves == HALVES_BOTH)
 		interleave_halves(p, g, &c, scratch);
-	if (has_rank_transfers(g)) {
+	if (overlap_has_rank_transfers(g)) {
 		if (known) {
 			c.chosen = known->chosen;
 			c.latency = known->latency;

@@ -14,6 +14,8 @@ PassFn pass_overlap;
 
 /* Between ranks, or to and from host memory. */
 bool overlap_has_transfers(const Graph *);
+/* ... between ranks. */
+bool overlap_has_rank_transfers(const Graph *);
 /* The same in less time, for a caller who places the graph then: transfers to
  * and from host memory have so many bytes of the arena. */
 double overlap_unplaced_seconds(const Pass *, Graph *, int64_t room);

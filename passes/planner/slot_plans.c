@@ -105,7 +105,7 @@ add_all_sets(struct slot_plans *l, const int32_t *list, int n)
 }
 
 static void
-add_known_sets(struct slot_plans *l)
+add_sets_of_grid(struct slot_plans *l)
 {
 	uint8_t *drop = arena_array(l->r->arena, (size_t)l->r->nstore + 1, 1);
 
@@ -226,7 +226,7 @@ slot_plans_find(Pass *p, struct plan_source *s, const struct known_plan *one)
 	} else if (n <= FEW) {
 		add_all_sets(&l, list, n);
 	} else {
-		add_known_sets(&l);
+		add_sets_of_grid(&l);
 	}
 	q = best_pair(&l, than);
 	if (q.n)
