@@ -308,7 +308,8 @@ val_param_of(const Graph *g, ValId v)
 {
 	while (g->val[v].def && moves_one(g, &g->node[g->val[v].def]))
 		v = g->node[g->val[v].def].in[0];
-	if (g->val[v].kind == V_STATE && !strcmp(g->val[v].state, "copy"))
+	if (g->val[v].kind == V_STATE && g->val[v].state
+	    && !strcmp(g->val[v].state, "copy"))
 		return g->val[v].param;
 	return g->val[v].kind == V_PARAM ? v : 0;
 }

@@ -1,3 +1,4 @@
+#include "runtime/library/library.h"
 #include "runtime/library/program.h"
 #include "runtime/library/tensor.h"
 #include "runtime/ranks/comm.h"
@@ -127,4 +128,31 @@ program_live_bytes(const struct ckr_program *p)
 	}
 	free(v);
 	return live;
+}
+
+uint64_t
+library_pool_slot(const struct ckr_stage *s, int pool, uint32_t k)
+{
+	uint64_t at = 0;
+
+	if (pool || !s->second)
+		return k * s->pool[pool].bytes;
+	for (uint32_t i = 0; i < k; i++)
+		at += s->second[i] ? s->second_bytes : s->pool[0].bytes;
+	return at;
+}
+
+uint64_t
+library_slot(const struct ckr_stage *s, const struct ckr_tensor *t,
+             uint32_t set)
+{
+	for (int k = 0; k < CKR_POOLS; k++) {
+		const struct ckr_slot_pool *p = &s->pool[k];
+		uint64_t bytes = !k && s->second && s->second_bytes > p->bytes
+			? s->second_bytes : p->bytes;
+
+		if (t->offset >= p->at && t->offset - p->at < bytes)
+			return library_pool_slot(s, k, set % p->slots);
+	}
+	return 0;
 }
