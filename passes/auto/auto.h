@@ -67,6 +67,8 @@ struct auto_request {
 	struct auto_config fixed;       /* values of choices that are not
 	                                 * free */
 	struct auto_free may;
+	bool interleaved;               /* stages take as many micro-batches at
+	                                 * a time as there are ranks of them */
 	const char *batch_dim;          /* name that --dim binds to the batch;
 	                                 * NULL: the file fixes it */
 	int64_t budget;                 /* bytes of a device; 0: no limit */

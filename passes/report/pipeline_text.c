@@ -262,8 +262,8 @@ pipeline_print(const Pass *p, FILE *out)
 		print_ranks(l, idle, out);
 	if (l->zero_bubble)
 		print_weights(l, out);
-	fprintf(out, "%d micro-batches, %s: a step takes %.4g s\n",
-	        l->nmicro, l->zero_bubble ? "ZB-H1" : l->nchunk == 1 ? "1F1B"
+	fprintf(out, "%d micro-batch%s, %s: a step takes %.4g s\n",
+	        l->nmicro, l->nmicro == 1 ? "" : "es", l->zero_bubble ? "ZB-H1" : l->nchunk == 1 ? "1F1B"
 	        : schedule_name(l, name, sizeof name), sec);
 }
 

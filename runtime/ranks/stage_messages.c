@@ -39,13 +39,6 @@ count_tags(const struct ckr_program *p, uint32_t n)
 	return n;
 }
 
-/* What evaluates: a program of its own, or training's. */
-static const struct ckr_program *
-evaluation(const struct ckr_library *lib)
-{
-	return &lib->program[lib->program[2].ninstr ? 2 : 0];
-}
-
 /* ---- how many are under way ---- */
 
 /* The instructions of a turn: under[tag] messages before and after.  False: it
@@ -76,7 +69,8 @@ static ckr_status
 find_room(struct stage_messages *m, struct err *e)
 {
 	const struct ckr_library *lib = m->view.lib;
-	const struct ckr_turn all = { .end = evaluation(lib)->ninstr };
+	const struct ckr_program *evaluation = &lib->program[2];
+	const struct ckr_turn all = { .end = evaluation->ninstr };
 	uint32_t *under = calloc(m->n + 1, sizeof(*under));
 	bool ok = true;
 
@@ -87,7 +81,7 @@ find_room(struct stage_messages *m, struct err *e)
 		ok = count_turn(m, &lib->program[0], &lib->turn[i],
 		                under);
 	memset(under, 0, m->n * sizeof(*under));
-	ok = ok && count_turn(m, evaluation(lib), &all, under);
+	ok = ok && count_turn(m, evaluation, &all, under);
 	free(under);
 	return ok ? CKR_OK : err_set(e, CKR_EDATA, "%s: a turn receives what "
 	                             "no turn before it has sent; compile the "

@@ -560,6 +560,11 @@ class Test(ck.Bench):
             (gpt, [*seq, *ask, "-o", "none/x.so"], "cannot write 'none/x.so'"),
             (gpt, [*seq, *ask, "--plan-time", "0.001"], "within --plan-time", "a longer one"),
             (unet, [*ask, "--dp", 8, "--devices", 8], "no configuration has the options given"),
+            (
+                gpt,
+                [*seq, *ask, "--pp", 2, "--schedule", "interleaved=2", "--microbatches", 1],
+                "no configuration has the options given",
+            ),
         ):
             out = [] if "-o" in flags else ["-o", "no.so"]
             done = self.ckc(model, *flags, "--json", "no.json", *out)

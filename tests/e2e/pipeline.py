@@ -74,6 +74,7 @@ SECOND = [
     ("gpt2-dropout-ts17", (3, 1), 7, ["--dtype", "bf16"]),
     ("llama-dynamo", (2, 2), 6, []),
     ("resnet-dynamo-bn", (3, 1), 4, []),
+    ("chargpt-dyn-o24", (3, 1), 5, ["--eval", "off"]),
 ]
 ZB = "zb-h1"
 # stages, micro-batches, form
