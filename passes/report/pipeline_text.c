@@ -263,8 +263,9 @@ pipeline_print(const Pass *p, FILE *out)
 	if (l->zero_bubble)
 		print_weights(l, out);
 	fprintf(out, "%d micro-batch%s, %s: a step takes %.4g s\n",
-	        l->nmicro, l->nmicro == 1 ? "" : "es", l->zero_bubble ? "ZB-H1" : l->nchunk == 1 ? "1F1B"
-	        : schedule_name(l, name, sizeof name), sec);
+	        l->nmicro, l->nmicro == 1 ? "" : "es", l->zero_bubble ? "ZB-H1"
+	        : l->nchunk == 1 ? "1F1B" : schedule_name(l, name, sizeof name),
+	        sec);
 }
 
 static void

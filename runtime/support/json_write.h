@@ -25,7 +25,7 @@ struct json_out {
 	struct json_level {
 		char end;
 		enum json_style style;
-	} level[16];                    /* depth of what ckc and ckrun write: 9 */
+	} level[16];                    /* ckc and ckrun nest 9 */
 };
 
 /* key: NULL in a list and for the outermost value. */
