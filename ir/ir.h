@@ -483,12 +483,6 @@ graph_slots(const Graph *g)
 {
 	return g->slots > 1 ? g->slots : 1;
 }
-/* Whether what it keeps lies in a slot. */
-static inline bool
-graph_has_slots(const Graph *g)
-{
-	return g->slots > 1 || g->other_slots > 0;
-}
 /* The last node of phases forward and backward, if phase weight has a turn of
  * its own: what that and updates need of them lies in slots.  0: it has
  * none. */

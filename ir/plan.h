@@ -206,20 +206,23 @@ struct turn {
 	                                 * stages of its rank */
 };
 
-/* Whether what lives between forward and backward lies in slots; the bytes of
- * all. */
-static inline bool
-plan_has_slots(const Plan *p)
-{
-	return p->slots > 1 || p->other_slots > 0;
-}
-
-/* Of pool_0: what lives from forward to backward alone. */
+/* Bytes of the slots of what lives from forward to backward alone; 0: it lies
+ * anywhere. */
 static inline int64_t
 plan_first_pool_bytes(const Plan *p)
 {
-	return plan_has_slots(p) ? p->slots * p->slot_bytes + p->other_slots
-		: 0;
+	return p->slots > 1 || p->other_slots > 0
+		? p->slots * p->slot_bytes + p->other_slots : 0;
+}
+
+/* Bytes of all slots. */
+static inline int64_t
+plan_slots_bytes(const Plan *p)
+{
+	return plan_first_pool_bytes(p)
+		+ (p->through_slots > 1
+		   ? p->through_slots * p->through_bytes : 0)
+		+ (p->weight_slots > 1 ? p->weight_slots * p->weight_bytes : 0);
 }
 
 /* The activation that a transfer has copied here; -1. */
@@ -234,16 +237,6 @@ static inline int64_t
 plan_sent(const struct plan_step *s)
 {
 	return s->read[s->nread - 1];
-}
-
-/* Bytes of all slots. */
-static inline int64_t
-plan_slots_bytes(const Plan *p)
-{
-	return plan_first_pool_bytes(p)
-		+ (p->through_slots > 1
-		   ? p->through_slots * p->through_bytes : 0)
-		+ (p->weight_slots > 1 ? p->weight_slots * p->weight_bytes : 0);
 }
 
 /* The step after which the results of step i are there. */

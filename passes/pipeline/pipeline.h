@@ -51,13 +51,6 @@ bool stages_verify(const struct pipeline *, Diag *);
 bool pipeline_check(const struct pipeline *, Diag *);
 /* verify.c: whether two plans of a stage send and receive in one order. */
 bool stages_have_same_messages(const Graph *, const Graph *);
-/* The plan of a micro-batch in that slot. */
-static inline const Plan *
-stage_plan(const struct pipeline_stage *s, int slot)
-{
-	return s->second.graph && s->second.has[slot] ? s->second.planned.plan
-		: s->planned.plan;
-}
 /* Bytes of a stage: of the plan that needs more. */
 static inline int64_t
 stage_peak(const struct pipeline_stage *s)

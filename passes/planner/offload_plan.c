@@ -361,7 +361,7 @@ least_seconds(const Pass *p, const struct plan_source *from)
 	if (!overlap_has_transfers(from->g)
 	    || overlap_has_rank_transfers(from->g))
 		return 0;
-	t = graph_clone(from->g);
+	t = graph_trial(from->g);
 	sec = overlap_unplaced_seconds(p, t, GRAPH_BYTES_MAX);
 	graph_free(t);
 	return sec;
