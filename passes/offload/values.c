@@ -167,7 +167,7 @@ first_over_budget(const struct values *s, const int64_t *live, NodeId from,
 static bool
 choose_pauses(struct values *s, uint32_t *n)
 {
-	Graph *placed = graph_clone(s->g);
+	Graph *placed = graph_trial(s->g);
 	int64_t *live, host = s->request->host;
 
 	inplace_graph(placed, s->scratch);
