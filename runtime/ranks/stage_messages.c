@@ -335,8 +335,8 @@ begin_message(struct stage_messages *m, const struct ckr_instr *s,
 
 /* ---- by NCCL ---- */
 
-/* Begin message `number` of the queue, of which instruction s is a side: to the
- * stage `to`, or from it. */
+/* Begin message `number` of the queue of instruction s: to stage `other`, or
+ * from it. */
 static ckr_status
 begin_transfer(struct stage_messages *m, const struct ckr_instr *s,
                uint32_t other, bool out, uint64_t number,
@@ -350,7 +350,7 @@ begin_transfer(struct stage_messages *m, const struct ckr_instr *s,
 	                               &q->transfer[number % q->room], e);
 }
 
-/* What arrives next; its instruction in a message is the one that sends it. */
+/* Begin to receive the next arrival. */
 static ckr_status
 begin_arrival(struct stage_messages *m, struct arrivals *a,
               const struct pg_task *task, struct err *e)
@@ -425,7 +425,7 @@ begin_arrivals_to(struct stage_messages *m, const struct ckr_instr *s,
 	for (uint32_t k = 0; q->begun <= number; k++) {
 		if (k == a->n)
 			return out_of_order(s, e);
-		/* a step whose order cannot tell that it is a new one */
+		/* the program runs again, from the order that it ended with */
 		a->at = a->at < a->n ? a->at : 0;
 		CKR_TRY(begin_arrival(m, a, task, e));
 	}
@@ -444,10 +444,9 @@ messages_reserve(struct stage_messages *m, const struct ckr_instr *s,
 	rank = m->view.team ? 0 : rank;
 	*room = message_at(q, rank, q->sent[rank]);
 	if (is_far(m, s) && m->view.gpu) {
-		struct arrivals *a;
 		uint32_t order;
+		struct arrivals *a = arrivals_of(m, s, &order);
 
-		a = arrivals_of(m, s, &order);
 		CKR_TRY(begin_arrivals_before(m, a, order, task, e));
 		return transfers_await_message(m->transfers,
 			q->transfer[q->sent[0] % q->room], e);
