@@ -53,35 +53,6 @@ predict_job(struct auto_driver *d, struct shortened *from, struct auto_job *job)
 		              &job->plan);
 }
 
-/* In a child. */
-static void
-plan_job(void *of, int i, void *result)
-{
-	struct auto_driver *d = of;
-	struct auto_job *job = result;
-	struct cli c = *d->cli;
-
-	job->late = false;
-	if (d->from[i])
-		predict_job(d, d->from[i], job);
-	/* few layers may be refused for what many are not */
-	if (d->from[i] && (job->plan.ok || job->point.bytes > 0))
-		return;
-	c.opt = auto_configured(d->cli, &d->request, &job->config, job->budget,
-	                        d->arena);
-	plan_options(&c, d->device, job->flops, d->watch->stop, &job->plan);
-}
-
-static void
-lose_job(void *of, int i, const char *why)
-{
-	struct auto_job *job = &((struct auto_driver *)of)->job[i];
-
-	job->late = false;
-	job->plan = (struct auto_plan){ .ok = false };
-	snprintf(job->plan.why, AUTO_WHY, "%s", why);
-}
-
 /* Whether the graphs of both are equal up to pass loss. */
 static bool
 has_same_model(const struct auto_config *a, const struct auto_config *b)
@@ -163,6 +134,37 @@ model_of(struct auto_driver *d, const struct auto_job *job)
 	return s->layers.n > 0 && shard_layers(s, &o, job) ? s : NULL;
 }
 
+/* In a child. */
+static void
+plan_job(void *of, int i, void *result)
+{
+	struct auto_driver *d = of;
+	struct auto_job *job = result;
+	struct cli c = *d->cli;
+
+	job->late = false;
+	if (job->flops)
+		d->from[i] = model_of(d, job);
+	if (d->from[i])
+		predict_job(d, d->from[i], job);
+	/* few layers may be refused for what many are not */
+	if (d->from[i] && (job->plan.ok || job->point.bytes > 0))
+		return;
+	c.opt = auto_configured(d->cli, &d->request, &job->config, job->budget,
+	                        d->arena);
+	plan_options(&c, d->device, job->flops, d->watch->stop, &job->plan);
+}
+
+static void
+lose_job(void *of, int i, const char *why)
+{
+	struct auto_job *job = &((struct auto_driver *)of)->job[i];
+
+	job->late = false;
+	job->plan = (struct auto_plan){ .ok = false };
+	snprintf(job->plan.why, AUTO_WHY, "%s", why);
+}
+
 /* When children are ended, by now_sec; 0: never. */
 static double
 end_of(const struct auto_driver *d, const struct auto_job *job)
@@ -183,7 +185,8 @@ plan_jobs(void *of, struct auto_job *job, int n)
 	d->from = arena_array(d->arena, (size_t)n + 1, sizeof *d->from);
 	for (int i = 0; i < n; i++) {
 		job[i].late = true;
-		d->from[i] = model_of(d, &job[i]);
+		/* many batches are only asked for that are too large */
+		d->from[i] = job[i].flops ? NULL : model_of(d, &job[i]);
 	}
 	return workers_run(&w, n);
 }

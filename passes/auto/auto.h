@@ -149,6 +149,8 @@ struct auto_point {
 	double bytes;                   /* fewer; 0: nothing is known */
 	double sec, recompute;          /* more */
 	int64_t host;                   /* bytes of host memory */
+	double left;                    /* bytes beside those that are
+	                                 * resident; 0: unknown */
 };
 
 struct auto_job {
@@ -229,6 +231,11 @@ struct auto_curve {
 };
 
 bool auto_curve_serves(const struct auto_curve *, const struct auto_config *);
+/* Whether it does but for the number of replicas that shard. */
+bool auto_curve_is_near(const struct auto_curve *, const struct auto_config *);
+/* Seconds that a plan with so many bytes beside the resident ones adds at
+ * least; 0: unknown. */
+double auto_curve_least(const struct auto_curve *, double left);
 void auto_curve_add(struct auto_curve *, const struct auto_point *, Arena *);
 /* The point with so many bytes fewer.  False: none is known that is near. */
 bool auto_curve_at(const struct auto_curve *, double bytes,

@@ -29,11 +29,15 @@
 #include <string.h>
 
 /* LEAST: configurations whose smallest budgets a refusal finds. */
-enum { WAVE = 8, SHOWN = 11, LEAST = 2 };
+/* FIRST: predictions within the budget at a time until one is known. */
+enum { WAVE = 8, SHOWN = 11, LEAST = 2, FIRST = 2 };
 
 /* Of the best predicted seconds, which are not exact: bounds that are looked
  * at, and those with host memory, whose plans take longest. */
 static const double PREDICTED = 1.03, WITH_HOST = 0.95;
+
+/* Of the least bound: those that may be the first prediction. */
+static const double NEAR = 1.25;
 
 /* Seconds before progress is reported. */
 static const double QUIET = 2;
@@ -194,12 +198,36 @@ refuse_by_family(const struct search *s, struct auto_candidate *c,
 	                - (c->config.offload ? states : 0), states);
 }
 
+/* What n times as many ranks do, those of the family do in n times the seconds
+ * at most: one of them has the parts of n. */
+static void
+bound_multiples(struct search *s, int64_t family)
+{
+	const struct auto_config *own = &s->family[family].config;
+	const struct auto_plan *p = &s->family[family].plan;
+
+	for (int64_t i = 0; i < s->found->n; i++) {
+		struct auto_candidate *c = &s->found->candidate[i];
+		struct auto_config like = c->config;
+
+		if (c->config.tp <= own->tp || c->config.tp % own->tp)
+			continue;
+		like.tp = own->tp;
+		if (is_of_family(own, &like))
+			raise_bound(c, (auto_turns(&like) * p->micro_shown
+			                + update_bound(s, &like, p->update_sec))
+			            * (double)own->tp / (double)c->config.tp);
+	}
+}
+
 /* What cannot be planned without replicas cannot be planned with them. */
 static void
 take_family(struct search *s, int64_t family)
 {
 	const struct auto_plan *p = &s->family[family].plan;
 
+	if (p->ok && p->predicted && s->r->in_proportion)
+		bound_multiples(s, family);
 	for (int64_t i = 0; i < s->found->n; i++) {
 		struct auto_candidate *c = &s->found->candidate[i];
 
@@ -389,13 +417,36 @@ settle_by_curve(struct search *s, struct auto_candidate *c)
 	return c->state != AUTO_BOUND;
 }
 
+/* Bytes beside those that are resident; 0: it is a pipeline, whose stages have
+ * several. */
+static double
+left_of(const struct auto_candidate *c, double peak)
+{
+	return c->config.pp > 1 ? 0
+		: fmax(peak - (double)c->open.resident, 0);
+}
+
+/* Fewer replicas that shard leave less memory for the same micro-batch, which
+ * adds as many seconds at least. */
+static void
+bound_by_curves(struct search *s, struct auto_candidate *c)
+{
+	double left = left_of(c, (double)s->r->budget), most = 0;
+
+	for (size_t i = 0; left > 0 && i < s->ncurve; i++)
+		if (auto_curve_is_near(&s->curve[i], &c->config))
+			most = fmax(most, auto_curve_least(&s->curve[i],
+			                                   left));
+	raise_bound(c, c->open.sec + (double)c->config.accum * most);
+}
+
 /* The answer of a job for a point. */
 static void
 take_curve(struct search *s, struct auto_candidate *c,
            const struct auto_job *job)
 {
 	struct auto_curve *v = curve_of(s, &c->config);
-	struct auto_point p;
+	struct auto_point p = job->point;
 
 	if (job->plan.least > 0) {
 		if (job->point.bytes < v->most)
@@ -403,7 +454,8 @@ take_curve(struct search *s, struct auto_candidate *c,
 		refuse_by_curve(s, c, job->point.bytes);
 		return;
 	}
-	auto_curve_add(v, &job->point, s->arena);
+	p.left = left_of(c, (double)c->open.peak - p.bytes);
+	auto_curve_add(v, &p, s->arena);
 	auto_curve_nearest(v, excess_of(s, c), &p);
 	take_point(s, c, &p);
 }
@@ -506,9 +558,13 @@ settle_by_curves(struct search *s, struct auto_candidate **v, int64_t n,
 	double best = cutoff(s, 1, a), last = cutoff(s, SHOWN, a);
 	bool any = false;
 
-	for (int64_t i = 0; i < n; i++)
+	for (int64_t i = 0; i < n; i++) {
+		if (!is_by_curve(v[i]))
+			continue;
+		bound_by_curves(s, v[i]);
 		any |= may_be_shown(v[i], s->predicts, best, last)
-			&& is_by_curve(v[i]) && settle_by_curve(s, v[i]);
+			&& settle_by_curve(s, v[i]);
+	}
 	return any;
 }
 
@@ -587,6 +643,24 @@ fill_wave(struct search *s, struct item wave[WAVE], struct auto_candidate **v,
 	return k;
 }
 
+/* Before anything is known to fit, which tells what is slower: predictions
+ * within the budget alone. */
+static int
+fill_first(struct search *s, struct item wave[WAVE], struct auto_candidate **v,
+           int64_t n, Arena *a)
+{
+	int k = 0;
+
+	if (!isinf(cutoff(s, 1, a)))
+		return 0;
+	for (int64_t i = 0; i < n && k < FIRST; i++)
+		if (is_by_curve(v[i]) && !v[i]->config.offload
+		    && v[i]->bound <= NEAR * v[0]->bound
+		    && !is_curve_in_wave(s, wave, k, v[i]))
+			wave[k++] = (struct item){ .candidate = v[i] };
+	return k;
+}
+
 /* A plan without a budget that fits and recomputes nothing is that within
  * it. */
 static void
@@ -651,7 +725,8 @@ next_wave(struct search *s, struct item wave[WAVE], Arena *a)
 
 	take_families(s);
 	v = list_open(s, &n, a);
-	k = fill_wave(s, wave, v, n, false, a);
+	k = fill_first(s, wave, v, n, a);
+	k = k > 0 ? k : fill_wave(s, wave, v, n, false, a);
 	return k > 0 ? k : fill_wave(s, wave, v, n, true, a);
 }
 
