@@ -215,6 +215,17 @@ struct auto_found {
 	int64_t tokens;                 /* of a sample; 0: it has none */
 };
 
+/* Whether it may be faster than the best by its bound, and yet was not planned:
+ * host memory is only tried where it may gain much beside predictions. */
+static inline bool
+auto_is_untried(const struct auto_found *f, const struct auto_candidate *c)
+{
+	return (c->state == AUTO_OPEN || c->state == AUTO_BOUND)
+		&& (f->stopped
+		    || (f->nplanned > 0 && c->bound < 0.999
+		        * f->candidate[f->order[0]].plan.sec));
+}
+
 /* candidates.c: all configurations, in one order. */
 struct auto_candidate *auto_candidates(const struct auto_request *, int64_t *n,
                                        Arena *);

@@ -43,9 +43,7 @@ put_candidate(struct json_out *j, const struct auto_found *f,
 
 	json_open(j, NULL, '{', JSON_SPACED);
 	json_text(j, "options", auto_options(&f->request, x, a));
-	json_text(j, "state", f->stopped && (c->state == AUTO_OPEN
-	                                     || c->state == AUTO_BOUND)
-	          ? "open" : auto_is_predicted(c) ? "predicted"
+	json_text(j, "state", auto_is_untried(f, c) ? "open" : auto_is_predicted(c) ? "predicted"
 	          : state_text[c->state]);
 	json_int(j, "tp", x->tp);
 	json_bool(j, "sp", x->sp);
