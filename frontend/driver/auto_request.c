@@ -262,7 +262,8 @@ set_free(const struct cli *c, struct auto_request *r, bool host)
 	const struct options *o = &c->opt;
 	bool trains = o->optimizer != OPT_NONE;
 
-	r->interleaved = o->chunks > 1;
+	r->chunks = o->chunks;
+	r->zero_bubble = o->zero_bubble;
 	r->fixed = (struct auto_config){
 		.tp = o->tp > 1 ? o->tp : 1, .dp = o->dp > 1 ? o->dp : 1,
 		.pp = o->pp > 1 ? o->pp : 1,

@@ -4,6 +4,7 @@
 
 #include "frontend/driver/load.h"
 #include "passes/explore/explore.h"
+#include "passes/report/report.h"
 #include "passes/report/step_report.h"
 
 /* Tokens of a sample, if the first input is one of ids. */
@@ -45,7 +46,9 @@ measure_stages(const Pass *p, const struct pipeline *l, struct auto_plan *to)
 	for (int k = 0; k < l->nstage; k++)
 		auto_measure(l->stage[k].planned.plan, p->opt->grad_accum,
 		             &s[k], p->keep);
-	auto_join_stages(s, l->nstage, p->opt->grad_accum, to);
+	auto_join_stages(s, l->nstage, l->nrank, p->opt->grad_accum,
+	                 l->nchunk > 1 || l->zero_bubble
+	                 ? pipeline_seconds(l, NULL) : 0, to);
 }
 
 /* The smallest budget of the stage that does not fit. */

@@ -49,7 +49,7 @@ predict_job(struct auto_driver *d, struct shortened *from, struct auto_job *job)
 	}
 	predict_plan(from, &o, job->flops, &job->plan);
 	if (job->plan.ok && job->config.pp > 1)
-		auto_pipeline(&job->config, d->request.budget, from->layers.n,
+		auto_pipeline(&d->request, &job->config, from->layers.n,
 		              &job->plan);
 }
 

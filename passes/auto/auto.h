@@ -49,14 +49,6 @@ auto_ranks(const struct auto_config *c)
 	return c->tp * c->dp * c->pp;
 }
 
-/* Seconds of a step, if the whole model takes one second for a micro-batch and
- * all stages take equally long. */
-static inline double
-auto_turns(const struct auto_config *c)
-{
-	return (double)(c->accum + c->pp - 1) / (double)c->pp;
-}
-
 /* Choices that the user did not make. */
 struct auto_free {
 	bool tp, dp, pp, zero, zero_group, batch, accum, sp, halves, offload;
@@ -67,8 +59,10 @@ struct auto_request {
 	struct auto_config fixed;       /* values of choices that are not
 	                                 * free */
 	struct auto_free may;
-	bool interleaved;               /* stages take as many micro-batches at
-	                                 * a time as there are ranks of them */
+	int64_t chunks;                 /* > 1: stages of a rank, which take as
+	                                 * many micro-batches at a time as
+	                                 * there are ranks (interleaved) */
+	bool zero_bubble;               /* schedule ZB-H1 */
 	const char *batch_dim;          /* name that --dim binds to the batch;
 	                                 * NULL: the file fixes it */
 	int64_t budget;                 /* bytes of a device; 0: no limit */
@@ -86,6 +80,16 @@ struct auto_request {
 	double exact_sec;               /* the same, of making plans that are
 	                                 * predicted */
 };
+
+/* Seconds of a step, if the whole model takes one second for a micro-batch and
+ * all stages take equally long: at least, with other schedules than 1F1B. */
+static inline double
+auto_turns(const struct auto_request *r, const struct auto_config *c)
+{
+	bool waits = r->chunks <= 1 && !r->zero_bubble;
+
+	return (double)(c->accum + (waits ? c->pp - 1 : 0)) / (double)c->pp;
+}
 
 enum { AUTO_WHY = 300 };
 
@@ -264,12 +268,13 @@ void auto_gain(const struct auto_plan *whole, const struct auto_plan *less,
 void auto_extend(const struct auto_plan *few, const struct auto_plan *more,
                  int64_t layers, struct auto_plan *);
 /* predict_stages.c: from the plan of the whole model, predicted for so many
- * layers, that of a pipeline; budget 0: there is none. */
-void auto_pipeline(const struct auto_config *, int64_t budget, int64_t layers,
-                   struct auto_plan *);
-/* predict_stages.c: from plans of all n stages, each for one micro-batch. */
-void auto_join_stages(const struct auto_plan *, int n, int64_t accum,
-                      struct auto_plan *);
+ * layers, that of a pipeline. */
+void auto_pipeline(const struct auto_request *, const struct auto_config *,
+                   int64_t layers, struct auto_plan *);
+/* predict_stages.c: from plans of all n stages, each for one micro-batch; stage
+ * k is on rank k % ranks.  sec: of a step; 0: 1F1B. */
+void auto_join_stages(const struct auto_plan *, int n, int ranks, int64_t accum,
+                      double sec, struct auto_plan *);
 /* measure.c: from the plan of a micro-batch and the update. */
 void auto_measure(const Plan *, int64_t accum, struct auto_plan *, Arena *);
 /* Layers' members; of: by origin of the plan's graph g: its layer of n; -1. */

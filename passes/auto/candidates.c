@@ -131,12 +131,12 @@ add_pipelines(struct list *l, struct auto_config c)
 
 	if (!r->may.pp) {
 		c.pp = r->fixed.pp;
-		if (c.pp <= most && !(r->interleaved && c.accum % c.pp))
+		if (c.pp <= most && !(r->chunks > 1 && c.accum % c.pp))
 			add_forms(l, c);
 		return;
 	}
 	for (c.pp = 1; c.pp <= most && c.pp <= c.accum; c.pp++)
-		if (is_smooth(c.pp) && !(r->interleaved && c.accum % c.pp))
+		if (is_smooth(c.pp) && !(r->chunks > 1 && c.accum % c.pp))
 			add_forms(l, c);
 }
 

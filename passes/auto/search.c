@@ -162,7 +162,7 @@ bound_by_batch(const struct search *s, const struct auto_config *c,
 {
 	if (!s->r->in_proportion && c->tp > 1)
 		return 0;
-	return (auto_turns(c) * one->micro_sec
+	return (auto_turns(s->r, c) * one->micro_sec
 	        + update_bound(s, c, one->update_sec)) / (double)c->tp;
 }
 
@@ -214,7 +214,8 @@ bound_multiples(struct search *s, int64_t family)
 			continue;
 		like.tp = own->tp;
 		if (is_of_family(own, &like))
-			raise_bound(c, (auto_turns(&like) * p->micro_shown
+			raise_bound(c, (auto_turns(s->r, &like)
+			                * p->micro_shown
 			                + update_bound(s, &like, p->update_sec))
 			            * (double)own->tp / (double)c->config.tp);
 	}
@@ -234,7 +235,8 @@ take_family(struct search *s, int64_t family)
 		if (s->of_candidate[i] != family || c->state != AUTO_OPEN)
 			continue;
 		if (p->ok) {
-			raise_bound(c, auto_turns(&c->config) * p->micro_shown
+			raise_bound(c, auto_turns(s->r, &c->config)
+			            * p->micro_shown
 			            + update_bound(s, &c->config,
 			                           p->update_sec));
 			refuse_by_family(s, c, p);

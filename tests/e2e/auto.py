@@ -54,6 +54,8 @@ CASES = {  # of brute: options of --auto
         ["--zero", "1"],
         ["--tp", "2", "--sp"],
         ["--pp", "2"],
+        ["--pp", "2", "--schedule", "interleaved=2"],
+        ["--pp", "2", "--schedule", "zb-h1"],
     ],
 }
 LAYERS = {  # of layers: options of GPT, options of --auto for each search
@@ -96,9 +98,53 @@ def pipeline_seconds(stages, micro):
     return sum(turns) + (micro - 1) * max(turns) + update
 
 
+def split_turns(stage, micro):
+    """Seconds of a stage's forward, backward and weight turns: the turns' seconds by what their
+    instructions compute."""
+    turn = step_seconds(stage, 2) - step_seconds(stage, 1)
+    steps = [s for s in stage["schedule"] if s["phase"] != "update"]
+    last = max(i for i, s in enumerate(steps) if s["phase"] in ("forward", "backward"))
+    weight = sum(s["seconds"] for s in steps[last + 1 :])
+    forward = sum(s["seconds"] for s in steps if s["phase"] == "forward")
+    one = turn / sum(s["seconds"] for s in steps)
+    return {"forward": one * forward, "weight": one * weight}, turn
+
+
+def scheduled_seconds(plan, micro):
+    """Of a step: each rank runs its turns in their order, as soon as what they receive is there."""
+    stages, ranks = plan["stages"], plan["pipeline"]["ranks"]
+    took, over, clock = [], {}, [0.0] * ranks
+    for stage in stages:
+        parts, turn = split_turns(stage, micro)
+        if not any(t["kind"] == "weight" for t in stage["turns"]):
+            parts["weight"] = 0
+        took.append(dict(parts, backward=turn - sum(parts.values())))
+    todo = [
+        sorted((t["order"], t["kind"], k, t["micro_batch"]) for k in own for t in stages[k]["turns"])
+        for own in (range(r, len(stages), ranks) for r in range(ranks))
+    ]
+    while any(todo):
+        for rank, turns in enumerate(todo):
+            while turns:
+                _, kind, k, m = turns[0]
+                before = (kind, k + {"forward": -1, "backward": 1}.get(kind, 0), m)
+                if kind in ("forward", "backward") and 0 <= before[1] < len(stages):
+                    if before not in over:
+                        break
+                    clock[rank] = max(clock[rank], over[before])
+                clock[rank] += took[k].get(kind, 0)
+                over[kind, k, m] = clock[rank]
+                turns.pop(0)
+    update = [2 * step_seconds(s, 1) - step_seconds(s, 2) for s in stages]
+    return max(clock) + max(sum(update[r::ranks]) for r in range(ranks))
+
+
 def measure(plan, micro):
-    stages = plan.get("stages")
-    return pipeline_seconds(stages, micro) if stages else step_seconds(plan, micro)
+    if "stages" not in plan:
+        return step_seconds(plan, micro)
+    if plan["pipeline"]["schedule"] != "1f1b":
+        return scheduled_seconds(plan, micro)
+    return pipeline_seconds(plan["stages"], micro)
 
 
 def computation(plan, accum):
@@ -110,11 +156,13 @@ def computation(plan, accum):
 
 
 def summary(plan):
-    """Of a pipeline: of the stage that needs most."""
+    """Of a pipeline: of the stage that needs most; bytes are those of a rank."""
     if "stages" not in plan:
         return plan["summary"]
-    of = [s["summary"] for s in plan["stages"]]
-    return {k: max(s[k] or 0 for s in of) for k in ("peak_bytes", "overhead", "budget_bytes")}
+    of, ranks = [s["summary"] for s in plan["stages"]], plan["pipeline"]["ranks"]
+    found = {k: max(s[k] or 0 for s in of) for k in ("overhead", "budget_bytes")}
+    peaks = [s["peak_bytes"] for s in of]
+    return dict(found, peak_bytes=max(sum(peaks[r::ranks]) for r in range(ranks)))
 
 
 class Test(ck.Bench):
@@ -150,8 +198,10 @@ class Test(ck.Bench):
             if value("--zero") is not None:
                 stages = [value("--zero")] if dp > 1 else []
             for batch in divisors(samples // dp):
-                few = samples // dp // batch < pp and "--pp" not in given
-                if (fixed and batch != fixed) or few:
+                micro = samples // dp // batch
+                few = micro < pp and "--pp" not in given
+                uneven = "interleaved=2" in given and micro % pp
+                if (fixed and batch != fixed) or few or uneven:
                     continue
                 both = tp > 1 and batch % 2 == 0 and pp == 1
                 for sp in [False] if tp == 1 else [True] if "--sp" in given else [False, True]:
@@ -202,9 +252,8 @@ class Test(ck.Bench):
         if not found:
             return
         budget = ["--memory-budget", f"{found['budget_bytes']}B"] if found["budget_bytes"] else []
-        kept = [x for x in more if x not in ("--tp", "--sp", "--zero", "--pp")]
-        kept = kept[: kept.index("--memory-budget")] if "--memory-budget" in kept else kept
-        kept = [] if not any(x.startswith("--") for x in kept) else kept
+        at = [i for i, x in enumerate(more) if x in ("--device", "--schedule")]
+        kept = [x for i in at for x in more[i : i + 2]]
         rows = {r["options"]: r for r in found["candidates"] if not r["offload"]}
         seconds = {}
         for x in self.configurations(8, samples, fixed, more):
