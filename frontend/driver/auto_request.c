@@ -52,7 +52,8 @@ static int
 check_counts(const struct cli *c, FILE *err)
 {
 	const struct options *o = &c->opt;
-	long long tp = o->tp > 1 ? o->tp : 1, dp = o->dp > 1 ? o->dp : 1;
+	long long tp = o->tp > 1 ? o->tp : 1;
+	long long dp = o->dp > 1 ? o->dp : o->ep > 1 ? o->ep : 1;
 	long long pp = o->pp > 1 ? o->pp : 1;
 	long long devices = c->devices ? c->devices : 1;
 	long long samples = c->global_batch;
@@ -267,6 +268,7 @@ set_free(const struct cli *c, struct auto_request *r, bool host)
 	r->fixed = (struct auto_config){
 		.tp = o->tp > 1 ? o->tp : 1, .dp = o->dp > 1 ? o->dp : 1,
 		.pp = o->pp > 1 ? o->pp : 1,
+		.ep = o->ep > 1 ? o->ep : 1,
 		.zero = o->zero > 0 ? o->zero : 0,
 		.zero_group = o->zero_group,
 		.accum = o->pp > 1 && o->microbatches ? o->microbatches
@@ -317,6 +319,33 @@ auto_request(const struct cli *c, const Graph *g, struct auto_request *r,
 	return r->may.batch || find_fixed_batch(&c->opt, g, r, a, diag);
 }
 
+/* The greatest number that divides those of all experts; 0: there are none. */
+static int64_t
+count_experts(const Graph *g)
+{
+	int64_t all = 0;
+
+	FOR_NODES (n, g) {
+		int64_t a = n->op == OP_EXPERT_MATMUL
+			? g->val[n->in[1]].shape.dim[0] : all;
+
+		while (a) {
+			int64_t rest = all % a;
+
+			all = a;
+			a = rest;
+		}
+	}
+	return all;
+}
+
+void
+auto_take_experts(const struct cli *c, const Graph *g, struct auto_request *r)
+{
+	r->experts = count_experts(g);
+	r->may.ep = r->experts > 1 && !option_given(c, "ep");
+}
+
 static void
 bind_batch(struct options *o, const char *name, int64_t size, Arena *a)
 {
@@ -341,7 +370,7 @@ auto_configured(const struct cli *c, const struct auto_request *r,
 	o.sp = x->sp;
 	o.zero = x->zero;
 	o.zero_group = x->zero_group;
-	o.ep = x->dp > 1 ? o.ep : 0;    /* bounds are those of one device */
+	o.ep = x->ep > 1 ? x->ep : 0;
 	o.pp = x->pp > 1 ? x->pp : 0;
 	o.stages = x->pp > 1;
 	if (o.stages)

@@ -125,7 +125,7 @@ model_of(struct auto_driver *d, const struct auto_job *job)
 	struct shortened *s;
 
 	whole.pp = 1;
-	if (job->exact || !may_shorten(d->cli))
+	if (job->exact || job->config.ep > 1 || !may_shorten(d->cli))
 		return NULL;
 	o = auto_configured(d->cli, &d->request, &whole, false, d->arena);
 	s = find_model(d, job, &o);
@@ -189,6 +189,36 @@ plan_jobs(void *of, struct auto_job *job, int n)
 		d->from[i] = job[i].flops ? NULL : model_of(d, &job[i]);
 	}
 	return workers_run(&w, n);
+}
+
+/* Matrices of experts are parameters of three dims. */
+static bool
+may_have_experts(const Graph *g)
+{
+	FOR_VALS (v, g)
+		if (v->kind == V_PARAM && v->shape.rank == 3)
+			return true;
+	return false;
+}
+
+/* Experts are found by passes, which one batch is as good for as another. */
+static void
+find_experts(struct auto_driver *d)
+{
+	const struct auto_request *r = &d->request;
+	struct auto_config one = r->fixed;
+	struct cli c = *d->cli;
+	struct shortened s = { 0 };
+
+	one.tp = one.dp = one.pp = one.ep = one.accum = 1;
+	one.sp = one.halves = one.offload = false;
+	one.zero = one.zero_group = 0;
+	one.batch = r->may.batch ? r->samples : one.batch;
+	c.opt = auto_configured(d->cli, r, &one, false, d->arena);
+	shorten_model(&s, &c, d->device, d->watch->stop);
+	if (s.graph)
+		auto_take_experts(d->cli, s.graph, &d->request);
+	shortened_close(&s);
 }
 
 static const char *
@@ -277,6 +307,8 @@ ask(struct auto_driver *d)
 	if (ok) {
 		d->device = g->device;
 		d->device_name = device_of(g)->name;
+		if (d->request.devices > 1 && may_have_experts(g))
+			find_experts(d);
 	}
 	graph_free(g);
 	onnx_close(file);

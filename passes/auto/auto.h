@@ -29,6 +29,7 @@
  * micro-batches of `batch` samples. */
 struct auto_config {
 	int64_t tp, dp, pp;             /* 1: none */
+	int64_t ep;                     /* replicas that share experts */
 	int64_t zero;                   /* stage */
 	int64_t zero_group;             /* 0: all replicas */
 	int64_t batch, accum;
@@ -51,7 +52,7 @@ auto_ranks(const struct auto_config *c)
 
 /* Choices that the user did not make. */
 struct auto_free {
-	bool tp, dp, pp, zero, zero_group, batch, accum, sp, halves, offload;
+	bool tp, dp, pp, ep, zero, zero_group, batch, accum, sp, halves, offload;
 };
 
 struct auto_request {
@@ -63,6 +64,8 @@ struct auto_request {
 	                                 * many micro-batches at a time as
 	                                 * there are ranks (interleaved) */
 	bool zero_bubble;               /* schedule ZB-H1 */
+	int64_t experts;                /* their number has to be a multiple of
+	                                 * ep; 0: the model has none */
 	const char *batch_dim;          /* name that --dim binds to the batch;
 	                                 * NULL: the file fixes it */
 	int64_t budget;                 /* bytes of a device; 0: no limit */

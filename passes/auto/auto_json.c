@@ -50,6 +50,7 @@ put_candidate(struct json_out *j, const struct auto_found *f,
 	json_bool(j, "halves", x->halves);
 	json_int(j, "dp", x->dp);
 	json_int(j, "pp", x->pp);
+	json_int(j, "ep", x->ep);
 	json_int(j, "zero", x->zero);
 	json_int(j, "zero_group", x->zero_group);
 	json_int(j, "batch", x->batch);

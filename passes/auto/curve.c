@@ -18,7 +18,7 @@ auto_curve_is_near(const struct auto_curve *v, const struct auto_config *c)
 {
 	const struct auto_config *like = &v->like;
 
-	return like->tp == c->tp && like->sp == c->sp
+	return like->tp == c->tp && like->ep == c->ep && like->sp == c->sp
 		&& like->halves == c->halves && like->batch == c->batch
 		&& like->offload == c->offload
 		&& (like->accum > 1) == (c->accum > 1)

@@ -9,7 +9,8 @@
  *         them without any loss, replicas the update with ZeRO.  Then of a
  *         family, configurations that differ only in replicas, ZeRO, stages
  *         and the number of micro-batches: its micro-batch without replicas,
- *         with the transfers of its ranks.  What the family needs is shared
+ *         with the transfers of its ranks; or if replicas share experts, as
+ *         many replicas without any transfers.  What the family needs is shared
  *         out at best, too, so that some are refused without a plan
  * exact   if the seconds of an op fall at most in proportion to its share, and
  *         replicas do not help ranks to hide their transfers
@@ -44,7 +45,8 @@ static const double QUIET = 2;
 
 /* Configurations with the same micro-batch on the same ranks. */
 struct family {
-	struct auto_config config;      /* one micro-batch, one replica */
+	struct auto_config config;      /* one micro-batch; one replica, or as
+	                                 * many as share experts */
 	bool known;                     /* `plan` is that without a budget */
 	struct auto_plan plan;
 };
@@ -70,7 +72,7 @@ struct search {
 static bool
 is_of_family(const struct auto_config *f, const struct auto_config *c)
 {
-	return f->tp == c->tp && f->sp == c->sp && f->halves == c->halves
+	return f->tp == c->tp && f->ep == c->ep && f->sp == c->sp && f->halves == c->halves
 		&& f->batch == c->batch;
 }
 
@@ -85,8 +87,8 @@ family_of(struct search *s, const struct auto_config *c)
 	if (i > 0)
 		return i - 1;
 	s->family[s->nfamily].config = (struct auto_config){ .tp = c->tp,
-		.dp = 1, .pp = 1, .batch = c->batch, .accum = 1, .sp = c->sp,
-		.halves = c->halves };
+		.dp = c->ep, .pp = 1, .ep = c->ep, .batch = c->batch,
+		.accum = 1, .sp = c->sp, .halves = c->halves };
 	return s->nfamily++;
 }
 
@@ -102,12 +104,18 @@ list_families(struct search *s)
 	                              sizeof *s->of_candidate);
 	for (int64_t i = 0; i < f->n; i++) {
 		const struct auto_config *c = &f->candidate[i].config;
-		const struct auto_config one = { .tp = 1, .pp = 1,
+		const struct auto_config one = { .tp = 1, .pp = 1, .ep = 1,
 			.batch = c->batch };
 
 		family_of(s, &one);
 		s->of_candidate[i] = family_of(s, c);
 	}
+}
+
+static bool
+is_one_device(const struct auto_config *c)
+{
+	return auto_ranks(c) == 1;
 }
 
 /* On one device, for all batches. */
@@ -120,7 +128,7 @@ plan_batches(struct search *s)
 	int n = 0, k = 0;
 
 	for (int64_t i = 0; i < s->nfamily; i++)
-		if (s->family[i].config.tp == 1)
+		if (is_one_device(&s->family[i].config))
 			job[n++] = (struct auto_job){ .flops = true,
 				.config = s->family[i].config };
 	if (!s->planner(s->of, job, n))
@@ -129,7 +137,7 @@ plan_batches(struct search *s)
 	for (int64_t i = 0; i < s->nfamily; i++) {
 		struct family *own = &s->family[i];
 
-		if (own->config.tp > 1)
+		if (!is_one_device(&own->config))
 			continue;
 		own->plan = job[k].plan;
 		if (job[k++].late)
@@ -149,8 +157,9 @@ plan_batches(struct search *s)
 static double
 update_bound(const struct search *s, const struct auto_config *c, double sec)
 {
-	int64_t group = auto_shards(c);
+	int64_t group = auto_shards(c) * c->ep;
 
+	group = group < c->dp ? group : c->dp;
 	sec /= (double)c->pp;
 	return group == 1 ? sec : s->r->in_proportion ? sec / (double)group : 0;
 }
@@ -160,9 +169,9 @@ static double
 bound_by_batch(const struct search *s, const struct auto_config *c,
                const struct auto_plan *one)
 {
-	if (!s->r->in_proportion && c->tp > 1)
+	if (!s->r->in_proportion && c->tp * c->ep > 1)
 		return 0;
-	return (auto_turns(s->r, c) * one->micro_sec
+	return (auto_turns(s->r, c) * one->micro_sec / (double)c->ep
 	        + update_bound(s, c, one->update_sec)) / (double)c->tp;
 }
 
@@ -227,7 +236,8 @@ take_family(struct search *s, int64_t family)
 {
 	const struct auto_plan *p = &s->family[family].plan;
 
-	if (p->ok && p->predicted && s->r->in_proportion)
+	if (p->ok && p->predicted && s->r->in_proportion
+	    && s->family[family].config.ep == 1)
 		bound_multiples(s, family);
 	for (int64_t i = 0; i < s->found->n; i++) {
 		struct auto_candidate *c = &s->found->candidate[i];
@@ -236,7 +246,8 @@ take_family(struct search *s, int64_t family)
 			continue;
 		if (p->ok) {
 			raise_bound(c, auto_turns(s->r, &c->config)
-			            * p->micro_shown
+			            * (c->config.ep > 1 ? p->micro_sec
+			               : p->micro_shown)
 			            + update_bound(s, &c->config,
 			                           p->update_sec));
 			refuse_by_family(s, c, p);
@@ -252,7 +263,7 @@ set_bounds(struct search *s)
 {
 	for (int64_t i = 0; i < s->found->n; i++) {
 		struct auto_candidate *c = &s->found->candidate[i];
-		const struct auto_config one = { .tp = 1, .pp = 1,
+		const struct auto_config one = { .tp = 1, .pp = 1, .ep = 1,
 			.batch = c->config.batch };
 		const struct auto_plan *p =
 			&s->family[family_of(s, &one)].plan;

@@ -42,7 +42,11 @@ MODELS = {
     "vit": ("plan/vit-ts17-dyn", [], 8),
     "unet": ("unet-dynamo", [], 16),
     "mlp": ("mlp-mse", [], 24),
+    "stages": ("mlp-mse", [], 8),
+    "moe": ("qwen2-moe-dyn", [], 4),
 }
+DEVICES = {"moe": 4}  # of brute; 8, if not here
+EXPERTS = {"moe": 4}
 CASES = {  # of brute: options of --auto
     "gpt": [[]],
     "llama": [["--device", "A100-80GB"]],
@@ -54,9 +58,12 @@ CASES = {  # of brute: options of --auto
         ["--zero", "1"],
         ["--tp", "2", "--sp"],
         ["--pp", "2"],
+    ],
+    "stages": [
         ["--pp", "2", "--schedule", "interleaved=2"],
         ["--pp", "2", "--schedule", "zb-h1"],
     ],
+    "moe": [["--halves", "off"], ["--halves", "off", "--ep", "2"]],
 }
 LAYERS = {  # of layers: options of GPT, options of --auto for each search
     "gpt": (["--layers", 8, "--hidden", 64], [[], ["--memory-budget", "5MB"]]),
@@ -183,7 +190,7 @@ class Test(ck.Bench):
         with open(out, encoding="utf-8") as f:
             return json.load(f), done
 
-    def configurations(self, devices, samples, fixed, given):
+    def configurations(self, devices, samples, fixed, given, experts=0):
         """All, as options; given: options that are kept."""
 
         def value(option):
@@ -194,6 +201,8 @@ class Test(ck.Bench):
                 continue
             if value("--tp") not in (tp, None) or value("--pp") not in (pp, None):
                 continue
+            if "--ep" in given and pp > 1:
+                continue
             stages = [0] if dp == 1 else range(2 if pp > 1 else 4)
             if value("--zero") is not None:
                 stages = [value("--zero")] if dp > 1 else []
@@ -203,16 +212,20 @@ class Test(ck.Bench):
                 uneven = "interleaved=2" in given and micro % pp
                 if (fixed and batch != fixed) or few or uneven:
                     continue
-                both = tp > 1 and batch % 2 == 0 and pp == 1
+                both = tp > 1 and batch % 2 == 0 and pp == 1 and "--halves" not in given
+                shares = [e for e in divisors(dp) if pp == 1 and e > 1 and experts % e == 0]
+                shares = [value("--ep")] if "--ep" in given else [1, *(shares if experts else [])]
+                shares = [e for e in shares if dp % e == 0]
                 for sp in [False] if tp == 1 else [True] if "--sp" in given else [False, True]:
                     for halves in [False, True] if both else [False]:
                         for zero in stages:
                             groups = [g for g in divisors(dp) if 1 < g < dp] if zero else []
-                            for group in [0, *groups]:
-                                yield tp, sp, halves, dp, zero, group, batch, pp
+                            for group, ep in itertools.product([0, *groups], shares):
+                                if ep == 1 or not halves:
+                                    yield tp, sp, halves, dp, zero, group, batch, pp, ep
 
     def words(self, x, samples, fixed):
-        tp, sp, halves, dp, zero, group, batch, pp = x
+        tp, sp, halves, dp, zero, group, batch, pp, ep = x
         accum = "--microbatches" if pp > 1 else "--grad-accum"
         return [
             *([] if fixed else ["--dim", f"batch={batch}"]),
@@ -222,6 +235,7 @@ class Test(ck.Bench):
             *(["--sp"] if sp else []),
             *(["--halves", "on"] if halves else []),
             *(["--dp", dp] if dp > 1 else ["--dp", "off"] if tp > 1 else []),
+            *(["--ep", ep] if ep > 1 else []),
             *(["--zero", zero] if zero else []),
             *(["--zero-group", group] if group else []),
         ]
@@ -248,7 +262,8 @@ class Test(ck.Bench):
     def compare(self, name, more):
         what, samples = f"{name} {more}", MODELS[name][2]
         fixed = 2 if name == "unet" else 0
-        found, _ = self.auto(name, 8, *more)
+        devices, experts = DEVICES.get(name, 8), EXPERTS.get(name, 0)
+        found, _ = self.auto(name, devices, *more)
         if not found:
             return
         budget = ["--memory-budget", f"{found['budget_bytes']}B"] if found["budget_bytes"] else []
@@ -256,7 +271,7 @@ class Test(ck.Bench):
         kept = [x for i in at for x in more[i : i + 2]]
         rows = {r["options"]: r for r in found["candidates"] if not r["offload"]}
         seconds = {}
-        for x in self.configurations(8, samples, fixed, more):
+        for x in self.configurations(devices, samples, fixed, more, experts):
             words = [str(w) for w in self.words(x, samples, fixed)]
             text = " ".join(words) or "(no option)"
             if not self.check(text in rows, f"{what}: {text} is no candidate"):
