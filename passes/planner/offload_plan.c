@@ -35,8 +35,9 @@ enum {
 	LEVELS = 1152,                   /* arenas of the grid, up to that of
 	                                 * keep-everything */
 	DOWN = 192, UP = 48,             /* most that are looked at */
-	FEW = 12                        /* the same where what ranks send may
-	                                 * hide clones, or time is short */
+	FEW = 12,                       /* the same where what ranks send may
+	                                 * hide clones, */
+	BRIEF = 4                       /* and where time is short */
 };
 
 int64_t
@@ -289,7 +290,7 @@ try_levels(struct offload_search *s, bool up)
 	const double base = s->from->w->r->base_sec;
 	const struct known_plan *f, *last = NULL;
 
-	for (int n = s->hides || s->p->opt->brief ? FEW : up ? UP : DOWN;
+	for (int n = s->p->opt->brief ? BRIEF : s->hides ? FEW : up ? UP : DOWN;
 	     n > 0 && at > 0 && !watch_over(s->p->watch); n--) {
 		int64_t over = up ? (at - 1) * width - s->arena : 0;
 		double wait = over > 0 ? (double)over / s->rate : 0;
@@ -398,9 +399,10 @@ offload_best(Pass *p, const struct plan_source *from,
 	add_even_plans(&s);
 	try_levels(&s, false);
 	try_levels(&s, true);
-	try_mixtures(&s, true);
-	try_mixtures(&s, false);
-	improve_sets(&s, taken);
+	for (int upto = 0; upto <= !p->opt->brief; upto++)
+		try_mixtures(&s, upto);
+	if (!p->opt->brief)
+		improve_sets(&s, taken);
 	if (!s.found || best->sent <= host_room(p, from->g))
 		return s.found;
 	s.below = below;
