@@ -555,6 +555,24 @@ may_be_shown(const struct auto_candidate *c, bool predicts, double best,
 	return c->bound < last;
 }
 
+/* Whether the point of one of v[0..n-1] with more memory, which will bound c,
+ * is asked for first. */
+static bool
+waits_for_point(const struct search *s, const struct auto_candidate *c,
+                struct auto_candidate **v, int64_t n, double best, double last)
+{
+	const struct auto_curve own = { .like = c->config };
+	double left = left_of(c, (double)s->r->budget);
+
+	for (int64_t i = 0; i < n && is_by_curve(c) && c->config.pp == 1; i++)
+		if (is_by_curve(v[i]) && v[i]->config.pp == 1
+		    && auto_curve_is_near(&own, &v[i]->config)
+		    && left_of(v[i], (double)s->r->budget) > left
+		    && may_be_shown(v[i], s->predicts, best, last))
+			return true;
+	return false;
+}
+
 /* Whether another candidate decides first. */
 static bool
 waits_for_other(const struct search *s, const struct auto_candidate *c)
@@ -631,6 +649,27 @@ list_open(struct search *s, int64_t *n, Arena *a)
 	return v;
 }
 
+/* The family to be planned first: one of fewer ranks that bounds it, if there
+ * is one that is not known yet. */
+static int64_t
+first_family(const struct search *s, int64_t family)
+{
+	const struct auto_config *c = &s->family[family].config;
+	int64_t first = family;
+
+	for (int64_t i = 0; i < s->nfamily && s->predicts; i++) {
+		const struct family *f = &s->family[i];
+		struct auto_config like = *c;
+
+		like.tp = f->config.tp;
+		if (!f->known && f->config.tp < s->family[first].config.tp
+		    && c->tp % f->config.tp == 0
+		    && is_of_family(&f->config, &like))
+			first = i;
+	}
+	return first;
+}
+
 /* Of candidates v[0..n-1], those with host memory or those without. */
 static int
 fill_wave(struct search *s, struct item wave[WAVE], struct auto_candidate **v,
@@ -645,12 +684,16 @@ fill_wave(struct search *s, struct item wave[WAVE], struct auto_candidate **v,
 		if (v[i]->config.offload != offload
 		    || !may_be_shown(v[i], s->predicts, best, last)
 		    || waits_for_other(s, v[i])
+		    || waits_for_point(s, v[i], v, n, best, last)
 		    || (is_by_curve(v[i])
 		        && is_curve_in_wave(s, wave, k, v[i])))
 			continue;
-		if (s->family[family].known)
+		if (s->family[family].known) {
 			wave[k++] = (struct item){ v[i], family };
-		else if (!is_in_wave(wave, k, family))
+			continue;
+		}
+		family = first_family(s, family);
+		if (!is_in_wave(wave, k, family))
 			wave[k++] = (struct item){ NULL, family };
 	}
 	return k;
