@@ -291,8 +291,8 @@ set_free(const struct cli *c, struct auto_request *r, bool host)
 	};
 }
 
-/* Nodes of a model whose plans take seconds each; seconds for those that are
- * predicted and are then made. */
+/* Nodes of a model whose plans take seconds each, as do all with host memory;
+ * seconds for those that are predicted and are then made. */
 enum { LARGE = 1000, EXACT_SEC = 10 };
 
 bool
@@ -309,7 +309,8 @@ auto_request(const struct cli *c, const Graph *g, struct auto_request *r,
 		.device_budget = c->opt.budget_bytes <= 0,
 		.in_proportion = d->nmeasured == 0,
 		.may_reorder = c->opt.update_in_backward == TRI_AUTO,
-		.exact = g->nnode < LARGE ? 5 : 2,
+		.exact = g->nnode < LARGE && c->opt.offload != OFFLOAD_AUTO
+			? 5 : 2,
 		.seconds = c->opt.plan_sec,
 		.exact_sec = c->opt.plan_sec > 0 ? c->opt.plan_sec : EXACT_SEC,
 	};

@@ -134,6 +134,15 @@ model_of(struct auto_driver *d, const struct auto_job *job)
 	return s->layers.n > 0 && shard_layers(s, &o, job) ? s : NULL;
 }
 
+/* Whether a plan of little effort predicts that of the job: with host memory
+ * for all of them, plans of small graphs take seconds each. */
+static bool
+is_estimated(const struct auto_driver *d, const struct auto_job *job)
+{
+	return job->budget && !job->exact
+		&& d->cli->opt.offload == OFFLOAD_AUTO;
+}
+
 /* In a child. */
 static void
 plan_job(void *of, int i, void *result)
@@ -152,6 +161,13 @@ plan_job(void *of, int i, void *result)
 		return;
 	c.opt = auto_configured(d->cli, &d->request, &job->config, job->budget,
 	                        d->arena);
+	c.opt.brief = is_estimated(d, job);
+	plan_options(&c, d->device, job->flops, d->watch->stop, &job->plan);
+	job->plan.predicted = c.opt.brief;
+	if (!c.opt.brief || job->plan.ok)
+		return;
+	/* what takes longer finds plans of less memory */
+	c.opt.brief = false;
 	plan_options(&c, d->device, job->flops, d->watch->stop, &job->plan);
 }
 

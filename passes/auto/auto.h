@@ -99,7 +99,8 @@ enum { AUTO_WHY = 300 };
 /* What planning a configuration gave. */
 struct auto_plan {
 	bool ok;
-	bool predicted;                 /* from models with fewer layers */
+	bool predicted;                 /* from models with fewer layers, or
+	                                 * with little effort */
 	char why[AUTO_WHY];             /* not ok: the reason */
 	int64_t least;                  /* not ok: smallest budget that works,
 	                                 * 0: unknown; */

@@ -81,8 +81,7 @@ print_counts(const struct auto_found *f, const struct auto_lines *l, FILE *out,
 	        (long long)r->samples, (long long)f->n,
 	        (long long)(count_state(f, AUTO_PLANNED, AUTO_PLANNED)
 	                    - predicted),
-	        predicted ? arena_printf(a, "%lld predicted from models with "
-	                                 "fewer layers, ",
+	        predicted ? arena_printf(a, "%lld predicted, ",
 	                                 (long long)predicted) : "",
 	        (long long)count_state(f, AUTO_REFUSED, AUTO_REFUSED),
 	        (long long)(count_state(f, AUTO_OPEN, AUTO_BOUND)
