@@ -4,6 +4,7 @@
 
 #include "frontend/driver/opts_check.h"
 #include "frontend/driver/opts_set.h"
+#include "passes/expert_parallel/expert_parallel.h"
 
 /* ---- options beside --auto ---- */
 
@@ -320,30 +321,10 @@ auto_request(const struct cli *c, const Graph *g, struct auto_request *r,
 	return r->may.batch || find_fixed_batch(&c->opt, g, r, a, diag);
 }
 
-/* The greatest number that divides those of all experts; 0: there are none. */
-static int64_t
-count_experts(const Graph *g)
-{
-	int64_t all = 0;
-
-	FOR_NODES (n, g) {
-		int64_t a = n->op == OP_EXPERT_MATMUL
-			? g->val[n->in[1]].shape.dim[0] : all;
-
-		while (a) {
-			int64_t rest = all % a;
-
-			all = a;
-			a = rest;
-		}
-	}
-	return all;
-}
-
 void
 auto_take_experts(const struct cli *c, const Graph *g, struct auto_request *r)
 {
-	r->experts = count_experts(g);
+	r->experts = experts_count(g);
 	r->may.ep = r->experts > 1 && !option_given(c, "ep");
 }
 

@@ -52,7 +52,8 @@ auto_ranks(const struct auto_config *c)
 
 /* Choices that the user did not make. */
 struct auto_free {
-	bool tp, dp, pp, ep, zero, zero_group, batch, accum, sp, halves, offload;
+	bool tp, dp, pp, ep, zero, zero_group, batch, accum, sp, halves;
+	bool offload;
 };
 
 struct auto_request {
@@ -281,6 +282,9 @@ void auto_join_stages(const struct auto_plan *, int n, int ranks, int64_t accum,
                       double sec, struct auto_plan *);
 /* measure.c: from the plan of a micro-batch and the update. */
 void auto_measure(const Plan *, int64_t accum, struct auto_plan *, Arena *);
+/* Of a stage of which a share of the accum micro-batches has the other plan. */
+void auto_mix_plans(struct auto_plan *, const struct auto_plan *other,
+                    double share, int64_t accum);
 /* Layers' members; of: by origin of the plan's graph g: its layer of n; -1. */
 void auto_measure_layers(const Plan *, const Graph *g, const int32_t *of,
                          int32_t n, struct auto_plan *, Arena *);

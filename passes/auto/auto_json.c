@@ -43,8 +43,8 @@ put_candidate(struct json_out *j, const struct auto_found *f,
 
 	json_open(j, NULL, '{', JSON_SPACED);
 	json_text(j, "options", auto_options(&f->request, x, a));
-	json_text(j, "state", auto_is_untried(f, c) ? "open" : auto_is_predicted(c) ? "predicted"
-	          : state_text[c->state]);
+	json_text(j, "state", auto_is_untried(f, c) ? "open"
+	          : auto_is_predicted(c) ? "predicted" : state_text[c->state]);
 	json_int(j, "tp", x->tp);
 	json_bool(j, "sp", x->sp);
 	json_bool(j, "halves", x->halves);

@@ -100,7 +100,7 @@ add_stages(struct list *l, struct auto_config c)
 
 /* With and without sequence parallelism and halves. */
 static void
-add_halves(struct list *l, struct auto_config c)
+add_batch_forms(struct list *l, struct auto_config c)
 {
 	const struct auto_free *may = &l->r->may;
 	bool ranks = c.tp > 1;
@@ -123,10 +123,10 @@ add_forms(struct list *l, struct auto_config c)
 
 	c.ep = r->may.ep ? 1 : r->fixed.ep;
 	if (c.dp % c.ep == 0)
-		add_halves(l, c);
+		add_batch_forms(l, c);
 	for (c.ep = 2; r->may.ep && c.pp == 1 && c.ep <= c.dp; c.ep++)
 		if (r->experts % c.ep == 0 && c.dp % c.ep == 0)
-			add_halves(l, c);
+			add_batch_forms(l, c);
 }
 
 /* Whether 2, 3 and 5 are its only prime factors. */

@@ -139,7 +139,7 @@ auto_pipeline(const struct auto_request *r, const struct auto_config *c,
 
 /* What the stages of a rank take together. */
 static struct auto_plan
-add_stages(const struct auto_plan *stage, int n, int ranks, int rank)
+join_rank(const struct auto_plan *stage, int n, int ranks, int rank)
 {
 	struct auto_plan all = { 0 };
 
@@ -170,7 +170,7 @@ auto_join_stages(const struct auto_plan *stage, int n, int ranks, int64_t accum,
 		to->update_sec += stage[k].update_sec;
 	}
 	for (int k = 0; k < ranks; k++) {
-		const struct auto_plan s = add_stages(stage, n, ranks, k);
+		const struct auto_plan s = join_rank(stage, n, ranks, k);
 
 		sum += s.micro_shown;
 		most = fmax(most, s.micro_shown);

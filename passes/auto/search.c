@@ -72,8 +72,8 @@ struct search {
 static bool
 is_of_family(const struct auto_config *f, const struct auto_config *c)
 {
-	return f->tp == c->tp && f->ep == c->ep && f->sp == c->sp && f->halves == c->halves
-		&& f->batch == c->batch;
+	return f->tp == c->tp && f->ep == c->ep && f->sp == c->sp
+		&& f->halves == c->halves && f->batch == c->batch;
 }
 
 /* Candidates of a family mostly stand side by side. */

@@ -288,9 +288,10 @@ try_levels(struct offload_search *s, bool up)
 	int64_t width = selector_top(s->host) / LEVELS + 1;
 	int64_t at = s->arena / width + up;
 	const double base = s->from->w->r->base_sec;
+	const bool few = s->hides && s->below < INFINITY;
 	const struct known_plan *f, *last = NULL;
 
-	for (int n = s->p->opt->brief ? BRIEF : s->hides ? FEW : up ? UP : DOWN;
+	for (int n = s->p->opt->brief ? BRIEF : few ? FEW : up ? UP : DOWN;
 	     n > 0 && at > 0 && !watch_over(s->p->watch); n--) {
 		int64_t over = up ? (at - 1) * width - s->arena : 0;
 		double wait = over > 0 ? (double)over / s->rate : 0;

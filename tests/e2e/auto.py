@@ -98,10 +98,18 @@ def step_seconds(plan, accum):
     return sum(schedule_seconds(plan["schedule"], i == accum - 1) for i in range(accum))
 
 
+def turn_seconds(stage, micro):
+    """Of a micro-batch, on average of those with the first and the second plan."""
+    other = stage.get("second_plan", dict(stage, slots=[]))
+    first, second = (step_seconds(s, 2) - step_seconds(s, 1) for s in (stage, other))
+    share = sum(m % stage["slots"] in other["slots"] for m in range(micro)) / micro
+    return first + share * (second - first)
+
+
 def pipeline_seconds(stages, micro):
     """Of a step: sum T + (N - 1) max T, and the longest update."""
-    turns = [step_seconds(s, 2) - step_seconds(s, 1) for s in stages]
-    update = max(step_seconds(s, 1) - t for s, t in zip(stages, turns))
+    turns = [turn_seconds(s, micro) for s in stages]
+    update = max(2 * step_seconds(s, 1) - step_seconds(s, 2) for s in stages)
     return sum(turns) + (micro - 1) * max(turns) + update
 
 
@@ -127,7 +135,9 @@ def scheduled_seconds(plan, micro):
             parts["weight"] = 0
         took.append(dict(parts, backward=turn - sum(parts.values())))
     todo = [
-        sorted((t["order"], t["kind"], k, t["micro_batch"]) for k in own for t in stages[k]["turns"])
+        sorted(
+            (t["order"], t["kind"], k, t["micro_batch"]) for k in own for t in stages[k]["turns"]
+        )
         for own in (range(r, len(stages), ranks) for r in range(ranks))
     ]
     while any(todo):
