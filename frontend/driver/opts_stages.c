@@ -96,11 +96,6 @@ check_stages(struct cli *c, FILE *err)
 		        "1f1b and interleaved=V; try: --dump=plan\n");
 		return 2;
 	}
-	if (o->zero_bubble && c->automatic) {
-		fprintf(err, "ckc: --auto does not go with --schedule zb-h1; "
-		        "add it to the line that --auto prints\n");
-		return 2;
-	}
 	if (!are_planned(c)) {
 		/* of the account of memory */
 		if (o->chunks && !o->interleave)

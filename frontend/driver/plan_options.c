@@ -5,6 +5,7 @@
 #include "frontend/driver/load.h"
 #include "passes/explore/explore.h"
 #include "passes/pipeline/pipeline.h"
+#include "passes/report/report.h"
 #include "passes/report/step_report.h"
 
 /* Tokens of a sample, if the first input is one of ids. */
@@ -59,7 +60,9 @@ measure_stages(const Pass *p, const struct pipeline *l, struct auto_plan *to)
 
 	for (int k = 0; k < l->nstage; k++)
 		measure_stage(p, &l->stage[k], &s[k]);
-	auto_join_stages(s, l->nstage, p->opt->grad_accum, to);
+	auto_join_stages(s, l->nstage, l->nrank, p->opt->grad_accum,
+	                 l->nchunk > 1 || l->zero_bubble
+	                 ? pipeline_seconds(l, NULL) : 0, to);
 }
 
 /* The smallest budget of the stage that does not fit. */
