@@ -96,7 +96,7 @@ auto_measure(const Plan *p, int64_t accum, struct auto_plan *r, Arena *a)
 }
 
 static void
-mix(double *x, double other, double share)
+blend(double *x, double other, double share)
 {
 	*x += share * (other - *x);
 }
@@ -107,11 +107,11 @@ auto_mix_plans(struct auto_plan *r, const struct auto_plan *other, double share,
 {
 	/* the first plan has the update */
 	r->sec += share * (double)accum * (other->micro_shown - r->micro_shown);
-	mix(&r->compute, other->compute, share);
-	mix(&r->recompute, other->recompute, share);
-	mix(&r->sent_sec, other->sent_sec, share);
-	mix(&r->micro_sec, other->micro_sec, share);
-	mix(&r->micro_shown, other->micro_shown, share);
+	blend(&r->compute, other->compute, share);
+	blend(&r->recompute, other->recompute, share);
+	blend(&r->sent_sec, other->sent_sec, share);
+	blend(&r->micro_sec, other->micro_sec, share);
+	blend(&r->micro_shown, other->micro_shown, share);
 	r->peak = other->peak > r->peak ? other->peak : r->peak;
 }
 

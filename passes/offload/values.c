@@ -20,8 +20,9 @@ struct values {
 	Arena *scratch;
 	NodeId end;                     /* nodes from here on are new */
 	NodeId boundary;                /* the last node of forward */
-	double *start;                  /* by node: seconds of computation
-	                                 * before it */
+	double *start;                  /* by node: seconds before it, of
+	                                 * computation and between ranks: what
+	                                 * the search counts (remat.c) */
 	struct pause *pause;            /* [n], longest first */
 	uint32_t n;
 	/* new nodes by the node that they go before or behind: chains */
@@ -166,7 +167,7 @@ first_over_budget(const struct values *s, const int64_t *live, NodeId from,
 static bool
 choose_pauses(struct values *s, uint32_t *n)
 {
-	Graph *placed = graph_clone(s->g);
+	Graph *placed = graph_trial(s->g);
 	int64_t *live, host = s->request->host;
 
 	inplace_graph(placed, s->scratch);
@@ -362,7 +363,7 @@ offload_values(Graph *g, const struct offload_request *request, Arena *scratch)
 		struct cost c = first_cost(g, node);
 
 		s.start[node_id(g, node) + 1] = s.start[node_id(g, node)]
-			+ (c.lane == LANE_COMPUTE ? c.sec : 0);
+			+ (lane_is_host(c.lane) ? 0 : c.sec);
 	}
 	find_pauses(&s);
 	if (!choose_pauses(&s, &n))

@@ -111,7 +111,8 @@ is_small_graph(const struct plan_selector *c)
 }
 
 /* Linear programs are worth their time.  With many storages that is long, and
- * cuts leave little to gain. */
+ * cuts leave little to gain.  With host memory the program's optimum is nearly
+ * as far below the best plan as the bound of cuts: see docs/memory.md. */
 static bool
 has_small_program(const struct plan_selector *c)
 {

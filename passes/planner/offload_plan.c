@@ -15,7 +15,9 @@
  *         a fluid.  Those for arenas around this one are timed with their
  *         transfers, as far as the bound leaves any hope; the fastest is taken
  *         that fits once it is placed.  In small graphs its set is changed,
- *         storage by storage.  Arenas are those of a grid.  What is
+ *         storage by storage.  Arenas are those of a grid.  Where ranks
+ *         exchange values, clones may hide in transfers, so that nothing says
+ *         how fast a plan is: plans of all sizes are timed.  What is
  *         tried does not depend on the limit of host memory, which only rules
  *         plans out, so that more host memory makes no plan slower.
  * bound   No second, of clones or waits, brings more bytes than a lane carries
@@ -37,7 +39,9 @@ enum {
 	DOWN = 192, UP = 48,             /* most that are looked at */
 	FEW = 12,                       /* the same where what ranks send may
 	                                 * hide clones, */
-	BRIEF = 4                       /* and where time is short */
+	BRIEF = 4,                      /* and where time is short */
+	SIZES = 24                      /* arenas of all sizes, where what ranks
+	                                 * send may hide clones */
 };
 
 int64_t
@@ -256,7 +260,7 @@ improve_set(struct offload_search *s, const struct known_plan *of,
 	struct known_plan f = { .live = -1, .placed = -1 };
 	double before;
 
-	if (!of || !of->drop || of->step || s->hides)
+	if (!of || !of->drop || of->step)
 		return;
 	f.drop = known_copy(r, of).drop;
 	do {
@@ -306,6 +310,32 @@ try_levels(struct offload_search *s, bool up)
 		last = f;
 		at += up ? 1 : -1;
 	}
+}
+
+/* Plans for a few arenas of all sizes, of which no bound says that they are too
+ * slow: of the program, and sets that are known without host memory. */
+static void
+try_all_sizes(struct offload_search *s)
+{
+	int64_t step = selector_top(s->host) / SIZES + 1;
+	const struct known_plan *f, *last = NULL;
+
+	for (int k = 1; k < 2 * SIZES && !watch_over(s->p->watch); k++) {
+		f = k < SIZES ? selector_near(s->host, (SIZES - k) * step)
+			: selector_known_set(s->from->c, 2 * SIZES - k, SIZES);
+		if (f && f != last)
+			add_offloaded(s, f);
+		last = f;
+	}
+}
+
+static void
+try_grid(struct offload_search *s)
+{
+	if (s->hides && !s->p->opt->brief)
+		try_all_sizes(s);
+	try_levels(s, false);
+	try_levels(s, true);
 }
 
 bool
@@ -398,10 +428,10 @@ offload_best(Pass *p, const struct plan_source *from,
 	if (taken)
 		add_offloaded(&s, taken);
 	add_even_plans(&s);
-	try_levels(&s, false);
-	try_levels(&s, true);
-	for (int upto = 0; upto <= !p->opt->brief; upto++)
-		try_mixtures(&s, upto);
+	try_grid(&s);
+	if (!p->opt->brief)
+		try_mixtures(&s, true);
+	try_mixtures(&s, false);
 	if (!p->opt->brief)
 		improve_sets(&s, taken);
 	if (!s.found || best->sent <= host_room(p, from->g))
@@ -410,8 +440,7 @@ offload_best(Pass *p, const struct plan_source *from,
 	s.found = false;
 	s.room = host_room(p, from->g);
 	s.bound = selector_host(from->c, s.rate, s.room);
-	try_levels(&s, false);
-	try_levels(&s, true);
+	try_grid(&s);
 	return s.found;
 }
 

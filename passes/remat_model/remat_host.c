@@ -10,8 +10,6 @@
  */
 #include "passes/remat_model/remat_host.h"
 
-#include <string.h>
-
 struct remat_host *
 remat_host_new(const struct remat *r, double rate, int64_t room)
 {
@@ -45,27 +43,20 @@ pauses_open(struct schedule *w)
 		p = w->pauses = arena_alloc(w->arena, sizeof *p);
 	if (p->step_cap < w->nstep) {
 		p->step_cap = 2 * w->nstep;
-		p->start = arena_array(w->arena, (size_t)p->step_cap + 1,
-		                       sizeof *p->start);
-		p->idle = arena_array(w->arena, (size_t)p->step_cap + 1,
-		                      sizeof *p->idle);
-		p->away = arena_array(w->arena, (size_t)p->step_cap + 1,
-		                      sizeof *p->away);
-		p->begun = arena_array(w->arena, (size_t)p->step_cap + 1,
-		                       sizeof *p->begun);
-		p->ended = arena_array(w->arena, (size_t)p->step_cap + 1,
-		                       sizeof *p->ended);
+		p->at = arena_array(w->arena, (size_t)p->step_cap + 1,
+		                    sizeof *p->at);
 	}
 	if (p->inst_cap < w->inst_cap) {
 		p->inst_cap = w->inst_cap;
 		p->of = arena_array(w->arena, (size_t)p->inst_cap + 1,
 		                    sizeof *p->of);
 	}
+	p->at[0] = (struct pause_step){ 0 };
 	for (int32_t k = 0; k < w->nstep; k++) {
 		const struct rnode *n = &w->r->node[w->step[k].node];
 
-		p->start[k + 1] = p->start[k]
-			+ (w->step[k].inlined ? n->least_sec : n->sec);
+		p->at[k + 1] = (struct pause_step){ .start = p->at[k].start
+			+ (w->step[k].inlined ? n->least_sec : n->sec) };
 	}
 }
 
@@ -80,7 +71,7 @@ pauses_used(struct schedule *w, int32_t y, int32_t k)
 {
 	struct pauses *p = w->pauses;
 	struct pause_of *o = &p->of[y];
-	double sec = p->start[k] - p->start[o->last + 1];
+	double sec = p->at[k].start - p->at[o->last + 1].start;
 
 	if (sec > o->sec) {
 		o->sec = sec;
@@ -97,11 +88,7 @@ sum_pauses(struct schedule *w)
 {
 	const struct remat *r = w->r;
 	struct pauses *p = w->pauses;
-	size_t n = ((size_t)w->nstep + 1) * sizeof(double);
 
-	memset(p->idle, 0, n);
-	memset(p->begun, 0, n);
-	memset(p->ended, 0, n);
 	for (int32_t y = 0; y < w->ninst; y++) {
 		const struct storage *s = &r->store[w->of_inst[y]];
 		const struct pause_of *o = &p->of[y];
@@ -110,10 +97,10 @@ sum_pauses(struct schedule *w)
 		if (w->first[y] < 0 || s->output
 		    || o->sec * r->host->rate < 2 * size)
 			continue;
-		p->idle[o->from + 1] += size;
-		p->idle[o->to] -= size;
-		p->begun[o->from] += size;
-		p->ended[o->to] += size;
+		p->at[o->from + 1].idle += size;
+		p->at[o->to].idle -= size;
+		p->at[o->from].begun += size;
+		p->at[o->to].ended += size;
 	}
 }
 
@@ -123,28 +110,37 @@ at_most(double x, double y)
 	return x < y ? x : y;
 }
 
+/* What a lane has carried behind step k, of what it had before and of no more
+ * than `sum`. */
+static double
+carry(const struct schedule *w, int32_t k, double carried, double sum)
+{
+	const struct pause_step *at = &w->pauses->at[k];
+
+	return at_most(carried + w->r->host->rate * (at[1].start - at->start),
+	               sum);
+}
+
 void
 pauses_take(struct schedule *w)
 {
-	struct pauses *p = w->pauses;
-	double rate = w->r->host->rate, room = (double)w->r->host->room;
+	struct pause_step *at = w->pauses->at;
+	double room = (double)w->r->host->room;
 	double idle = 0, sum = 0, carried = 0;
 
 	sum_pauses(w);
 	for (int32_t k = 0; k < w->nstep; k++) {
-		idle += p->idle[k];
-		p->away[k] = at_most(at_most(idle, room), carried);
+		idle += at[k].idle;
+		/* from here on: bytes in host memory at the step */
+		at[k].idle = at_most(at_most(idle, room), carried);
 		/* what pauses from step k on leaves from its end on */
-		carried = at_most(carried + rate * (p->start[k + 1]
-		                                    - p->start[k]), sum);
-		sum += p->begun[k];
+		carried = carry(w, k, carried, sum);
+		sum += at[k].begun;
 	}
 	carried = sum = 0;
 	for (int32_t k = w->nstep - 1; k >= 0; k--) {
-		p->away[k] = at_most(p->away[k], carried);
-		carried = at_most(carried + rate * (p->start[k + 1]
-		                                    - p->start[k]), sum);
-		sum += p->ended[k];
-		w->live[k] -= (int64_t)p->away[k];
+		w->live[k] -= (int64_t)at_most(at[k].idle, carried);
+		carried = carry(w, k, carried, sum);
+		sum += at[k].ended;
 	}
 }

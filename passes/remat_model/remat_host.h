@@ -21,9 +21,12 @@ struct pause_of {
 struct pauses {
 	int32_t step_cap, inst_cap;
 	struct pause_of *of;            /* by instance */
-	double *start;                  /* by step: seconds before it */
-	double *idle, *begun, *ended;   /* by step: bytes */
-	double *away;
+	struct pause_step {
+		double start;           /* seconds before it */
+		double idle, begun, ended; /* bytes that pause at it, more than
+		                         * at the step before; whose pause
+		                         * begins; and ends */
+	} *at;                          /* by step */
 };
 
 struct remat_host *remat_host_new(const struct remat *, double rate,

@@ -251,20 +251,24 @@ class Offload(ck.Bench):
 
     def resume(self):
         for flags in [], ["--dtype", "bf16", "--optimizer", "lion"], ["--dp", 2, "--zero", 3]:
-            plain, so = self.pair(*flags, model="m2.ck")
-            libraries = {"plain": plain, "off": so}
-            for name, library in libraries.items():
-                self.must(
-                    self.ckrun(library, *RUN, "--steps", 3, "--save", name + ".half"),
-                    f"half {flags}",
+            self.resumed(flags, 3, model="m2.ck")
+
+    def resumed(self, flags, steps, model):
+        """Checkpoints of either library go on in both, and have the bits of a run at one go."""
+        plain, so = self.pair(*flags, model=model)
+        libraries = {"plain": plain, "off": so}
+        for name, library in libraries.items():
+            run = [*self.run_flags, "--steps", steps, "--save", name + ".half"]
+            self.must(self.ckrun(library, *run), f"half {flags}")
+        whole = self.outcome(plain, "--steps", 2 * steps)[0][1]
+        for first in libraries:
+            for second, library in libraries.items():
+                run = ["--steps", 2 * steps, "--resume", first + ".half"]
+                found = self.outcome(library, *run)[0]
+                self.check(
+                    found and found[1] == whole, f"{flags}: {first}, then {second}: other bits"
                 )
-            whole = self.outcome(plain, "--steps", 6)[0][1]
-            for first in libraries:
-                for second, library in libraries.items():
-                    found = self.outcome(library, "--steps", 6, "--resume", first + ".half")[0]
-                    self.check(
-                        found and found[1] == whole, f"{flags}: {first}, then {second}: other bits"
-                    )
+        return libraries
 
     def parts(self):
         """The parameter passes in two parts, with what its group says."""

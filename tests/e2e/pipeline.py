@@ -2,7 +2,7 @@
 """Pipelines (--pp) on virtual ranks, beside one rank that takes the same micro-batches.
 
     pipeline.py CKC CKRUN [--flags "--target cuda ..."] [models] [t5] [forms] [files] [evaluation]
-    [processes] [trace] [interleaved] [second] [zero_bubble] [some]
+    [processes] [trace] [interleaved] [second] [zero_bubble] [some] [gpus]
 
 Stages are cut out of the graph that one rank runs, so losses, parameters and states are the same
 bits; every micro-batch has other samples.  models: transformers, dropout, a U-Net with skips over
@@ -13,13 +13,15 @@ its stages every step.  evaluation: of a data set.  processes: the files of virt
 and as torchrun starts them.  trace: the turns that stages take.  interleaved: the same for ranks
 with several stages, their memory, and what is refused.  second: budgets under which a stage takes
 two plans, with the peak that was planned.  zero_bubble: backward in two turns (--schedule zb-h1).
-some: a few of these, for other targets.
+some: a few of these, for other targets.  gpus: processes with an emulated GPU each, which exchange
+messages by a stand-in for NCCL, also as late as may be; and one of them that fails.
 """
 
 import os
 import re
 import shlex
 import shutil
+import subprocess
 import sys
 
 import numpy as np
@@ -565,6 +567,62 @@ class Pipelines(ck.Bench):
             losses = self.peak("z.so", data, 3, most, what, env={"CKR_POISON": "1"})
             first = first or losses
             self.check(losses == first, f"zero bubble: {losses}, not {first}")
+
+    def gpus(self):
+        """Processes with a GPU each: the bits of virtual ranks on one."""
+        os.environ.update(CKR_FAKE_GPUS="4", CKR_FAKE_NCCL_DIR=self.work)
+        late, gpt = (None, {"CKR_FAKE_NCCL": "late"}), "chargpt-dyn-o24"
+        two, four = ["--pp", 2, "--microbatches", 4], ["--pp", 4, "--microbatches", 6]
+        chunks = [*two, "--schedule", "interleaved=2"]
+        self.spread("GPUs", 2, two, stem=gpt, envs=late)
+        self.spread("GPUs, 4 stages", 4, four, "--clip", 0.1, stem=gpt, envs=late)
+        self.spread("GPUs, zb-h1", 4, [*four, "--schedule", ZB], envs=late)
+        self.spread("GPUs, interleaved", 2, chunks, "--clip", 0.1, stem=T5, envs=late)
+        self.spread("GPUs, ranks", 4, [*two, "--tp", 2, "--sp"], envs=late)
+        self.spread("GPUs, interleaved ranks", 4, [*chunks, "--tp", 2], "--clip", 0.1, envs=late)
+        self.spread("GPUs, replicas", 4, [*two, "--dp", 2, "--zero", 1], envs=late)
+        self.gpus_second()
+        self.gpus_evaluate(chunks)
+        self.gpus_fail()
+
+    def gpus_second(self):
+        own = ["--pp", 2, "--microbatches", 5]
+        found = self.second_budget(self.model("gpt2-dynamo-dyn")[0], own, "GPUs, two plans")
+        if self.check(found, "GPUs: no budget for two plans"):
+            own += ["--memory-budget", f"{found[0]}B"]
+            self.spread("GPUs, two plans", 2, own, stem="gpt2-dynamo-dyn")
+
+    def gpus_evaluate(self, own):
+        flags, data = self.model(T5)
+        self.must(self.ckc(*flags, *own, *FLAGS, "-o", self.path("v.so")), "GPUs: evaluation")
+        got = [self.evaluate("v.so", 2, data, None, processes=x) for x in (False, True)]
+        self.check(got[0] and got[0] == got[1], f"GPUs: evaluation: {[x and x[0] for x in got]}")
+
+    def gpus_fail(self):
+        """A label out of range, which only the last stage reads; a message that NCCL loses."""
+        flags, data = self.model("chargpt-dyn-o24")
+        so, bad = self.path("b.so"), self.path("bad.npz")
+        self.must(self.ckc(*flags, *PP, *FLAGS, "-o", so), "GPUs: one fails")
+        x = dict(np.load(data))
+        labels = next(k for k in x if "label" in k or "target" in k)
+        x[labels] = x[labels].copy()
+        x[labels][:, 3] = 4711
+        np.savez(bad, **x)
+        argv = [self.ckrun_path, so, "--steps", 1, "--threads", 1, "--comm-timeout", 8, "--data"]
+        here = self.run([*argv, bad, "--ranks", 3])
+        for done in here, spread.run(3, [*argv, bad], cwd=self.work):
+            told = re.findall("^ckrun: .*", done.stderr, re.M)
+            named = len(told) == 1 and re.search(r"step 1: node '.*' \(.*\): .*: 4711", told[0])
+            self.check(done.returncode == 1 and named, f"GPUs: a label: {done.returncode}, {told}")
+        port = {"MASTER_PORT": spread.free_port()}
+        how = dict(stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, cwd=self.work)
+        lost = {**port, "CKR_FAKE_NCCL": "message:2"}
+        ranks = spread.start(3, [*argv, data], [0, 2], port, **how)
+        ranks += spread.start(3, [*argv, data], [1], lost, **how)
+        text = "".join(p.communicate(timeout=60)[1] for p in ranks)
+        status = [p.returncode for p in ranks]
+        named = re.search(r"step 1: (send|receive) of '.*' \(\d+ bytes\): remote process", text)
+        self.check(all(x == 3 for x in status) and named, f"GPUs: a message: {status}, {text}")
 
     def some(self):
         # a GPU's products end in other sums where a stage ends

@@ -108,6 +108,40 @@ def step_time(layers, choice, tau, room):
     return len(nodes) + out.wait + back.wait
 
 
+def longest_pause(used):
+    return max(zip(used, used[1:]), key=lambda pause: pause[1] - pause[0], default=(0, 1))
+
+
+def fluid_time(layers, choice, tau, room):
+    """A step in which host memory takes any part of what pauses, at the rates of lanes: what is
+    there at a node has been carried before it, and is carried back behind it."""
+    nodes = list_nodes(layers, choice)
+    live, _, _ = lay_out(layers, choice, nodes)
+    idle = [0] * len(nodes)
+    for (kind, i), used in find_uses(nodes).items():
+        again = kind == "x" and i < layers and choice[i] == RECOMPUTE
+        for part in (range(layers), range(layers, len(nodes))) if again else (range(len(nodes)),):
+            first, last = longest_pause([t for t in used if t in part])
+            for t in range(first + 1, last):
+                idle[t] += 1
+    before = wait = 0  # waits before the node, and all of them
+    for t in range(len(nodes)):
+        away = live[t] - room
+        if away > idle[t]:
+            return None
+        if away > 0:
+            before = max(before, away * tau - t)
+            wait = max(wait, before, before + away * tau - (len(nodes) - 1 - t))
+    return len(nodes) + wait
+
+
+def fastest_fluid(layers, tau, room):
+    """Of a chain: the optimum of the program whose relaxation the planner's bound is."""
+    choices = itertools.product((KEEP, RECOMPUTE), repeat=layers - 1)
+    times = (fluid_time(layers, (None, *c), tau, room) for c in choices)
+    return min((t for t in times if t is not None), default=None)
+
+
 def fastest_step(layers, tau, room):
     """Of a chain, in an arena of `room` values; None: nothing fits."""
     choices = itertools.product((KEEP, RECOMPUTE, OFFLOAD), repeat=layers - 1)

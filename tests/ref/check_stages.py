@@ -61,12 +61,10 @@ def run(argv):
 def run_second(tool, argv):
     """Within the first of some budgets under which a stage has two plans."""
     done = run([tool[0], "--peak", *argv])
-    for k in range(1, 40):
-        if done.returncode not in (0, NO_SECOND):
-            break
-        peak = int(done.stdout) if k == 1 else peak
+    peak = int(done.stdout) if done.returncode == 0 else 0
+    for k in range(1, 40) if peak else ():
         done = run([*tool, "--second", *argv, f"--memory-budget={int(peak * (1 - k / 80))}B"])
-        if done.returncode == 0:
+        if done.returncode != NO_SECOND:
             break
     return done
 
