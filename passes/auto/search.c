@@ -18,9 +18,11 @@
  *         not depend on how many run at once
  * predict a plan may be predicted (predict.c).  What a budget adds to it then
  *         comes from the curve of its micro-batch (curve.c), which gets a point
- *         where none is near.  What shards less than a candidate that does not
- *         fit does not fit either.  The best ones are planned at the end, for
- *         some seconds
+ *         where none is near.  A family bounds those of n times as many ranks,
+ *         a point those with less memory: both come before what they bound,
+ *         and as long as nothing is known to fit, points come first.  What
+ *         shards less than a candidate that does not fit does not fit either.
+ *         The best ones are planned at the end, for some seconds
  */
 #include "passes/auto/auto.h"
 #include "runtime/support/now.h"
@@ -29,8 +31,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* LEAST: configurations whose smallest budgets a refusal finds. */
-/* FIRST: predictions within the budget at a time until one is known. */
+/* LEAST: configurations whose smallest budgets a refusal finds; FIRST:
+ * predictions within the budget at a time until one is known. */
 enum { WAVE = 8, SHOWN = 11, LEAST = 2, FIRST = 2 };
 
 /* Of the best predicted seconds, which are not exact: bounds that are looked

@@ -429,8 +429,9 @@ offload_best(Pass *p, const struct plan_source *from,
 		add_offloaded(&s, taken);
 	add_even_plans(&s);
 	try_grid(&s);
-	for (int upto = 0; upto <= !p->opt->brief; upto++)
-		try_mixtures(&s, upto);
+	if (!p->opt->brief)
+		try_mixtures(&s, true);
+	try_mixtures(&s, false);
 	if (!p->opt->brief)
 		improve_sets(&s, taken);
 	if (!s.found || best->sent <= host_room(p, from->g))
