@@ -59,6 +59,10 @@ typedef struct Pass {
 	                                 * evaluates with, as they lie there;
 	                                 * NULL: this graph trains */
 	const struct pipeline *stages;  /* of training; NULL: none */
+	/* Of a stage that is refused: the least bytes that the stages behind it
+	 * need; NULL: nobody asks. */
+	int64_t (*least_behind)(struct Pass *);
+	const void *least_of;           /* for it */
 	struct results result;
 	struct planned planned;
 } Pass;

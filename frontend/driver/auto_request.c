@@ -4,6 +4,7 @@
 
 #include "frontend/driver/opts_check.h"
 #include "frontend/driver/opts_set.h"
+#include "passes/expert_parallel/expert_parallel.h"
 
 /* ---- options beside --auto ---- */
 
@@ -52,7 +53,8 @@ static int
 check_counts(const struct cli *c, FILE *err)
 {
 	const struct options *o = &c->opt;
-	long long tp = o->tp > 1 ? o->tp : 1, dp = o->dp > 1 ? o->dp : 1;
+	long long tp = o->tp > 1 ? o->tp : 1;
+	long long dp = o->dp > 1 ? o->dp : o->ep > 1 ? o->ep : 1;
 	long long pp = o->pp > 1 ? o->pp : 1;
 	long long devices = c->devices ? c->devices : 1;
 	long long samples = c->global_batch;
@@ -262,10 +264,12 @@ set_free(const struct cli *c, struct auto_request *r, bool host)
 	const struct options *o = &c->opt;
 	bool trains = o->optimizer != OPT_NONE;
 
-	r->interleaved = o->chunks > 1;
+	r->chunks = o->chunks;
+	r->zero_bubble = o->zero_bubble;
 	r->fixed = (struct auto_config){
 		.tp = o->tp > 1 ? o->tp : 1, .dp = o->dp > 1 ? o->dp : 1,
 		.pp = o->pp > 1 ? o->pp : 1,
+		.ep = o->ep > 1 ? o->ep : 1,
 		.zero = o->zero > 0 ? o->zero : 0,
 		.zero_group = o->zero_group,
 		.accum = o->pp > 1 && o->microbatches ? o->microbatches
@@ -288,8 +292,8 @@ set_free(const struct cli *c, struct auto_request *r, bool host)
 	};
 }
 
-/* Nodes of a model whose plans take seconds each; seconds for those that are
- * predicted and are then made. */
+/* Nodes of a model whose plans take seconds each, as do all with host memory;
+ * seconds for those that are predicted and are then made. */
 enum { LARGE = 1000, EXACT_SEC = 10 };
 
 bool
@@ -306,7 +310,8 @@ auto_request(const struct cli *c, const Graph *g, struct auto_request *r,
 		.device_budget = c->opt.budget_bytes <= 0,
 		.in_proportion = d->nmeasured == 0,
 		.may_reorder = c->opt.update_in_backward == TRI_AUTO,
-		.exact = g->nnode < LARGE ? 5 : 2,
+		.exact = g->nnode < LARGE && c->opt.offload != OFFLOAD_AUTO
+			? 5 : 2,
 		.seconds = c->opt.plan_sec,
 		.exact_sec = c->opt.plan_sec > 0 ? c->opt.plan_sec : EXACT_SEC,
 	};
@@ -314,6 +319,13 @@ auto_request(const struct cli *c, const Graph *g, struct auto_request *r,
 		return false;
 	set_free(c, r, d->host > 0);
 	return r->may.batch || find_fixed_batch(&c->opt, g, r, a, diag);
+}
+
+void
+auto_take_experts(const struct cli *c, const Graph *g, struct auto_request *r)
+{
+	r->experts = experts_count(g);
+	r->may.ep = r->experts > 1 && !option_given(c, "ep");
 }
 
 static void
@@ -340,7 +352,7 @@ auto_configured(const struct cli *c, const struct auto_request *r,
 	o.sp = x->sp;
 	o.zero = x->zero;
 	o.zero_group = x->zero_group;
-	o.ep = x->dp > 1 ? o.ep : 0;    /* bounds are those of one device */
+	o.ep = x->ep > 1 ? x->ep : 0;
 	o.pp = x->pp > 1 ? x->pp : 0;
 	o.stages = x->pp > 1;
 	if (o.stages)

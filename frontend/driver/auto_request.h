@@ -10,6 +10,9 @@
  * False after a diagnostic. */
 bool auto_request(const struct cli *, const Graph *,
                   struct auto_request *r, Arena *, Diag *);
+/* Whether replicas may share experts; of a graph after pass loss. */
+void auto_take_experts(const struct cli *, const Graph *,
+                       struct auto_request *);
 /* Samples of a micro-batch, -1 if unknown; *name: what --dim gives them by,
  * NULL if it does not. */
 int64_t auto_batch(const struct options *, const Graph *, const char **name,

@@ -581,6 +581,11 @@ check_ep(struct cli *c, FILE *err)
 	}
 	if (ep < 2)
 		return CLI_GO;
+	/* --auto chooses replicas and halves that go with it */
+	if (c->automatic && c->opt.halves == SPLIT_AUTO)
+		c->opt.halves = SPLIT_OFF;
+	if (c->automatic && dp <= 0 && c->opt.halves == SPLIT_OFF)
+		return CLI_GO;
 	if (dp <= 0)
 		fprintf(err, "ckc: --ep %lld: expected --dp N, the number of "
 		        "replicas, a multiple of %lld, found %s; try: --ep "

@@ -17,8 +17,6 @@ stages_conflict(const struct cli *c, const char **remedy)
 	const struct options *o = &c->opt;
 	/* --auto replaces these */
 	bool zero_auto = o->zero == ZERO_AUTO && !c->automatic;
-	bool halves = o->halves == SPLIT_ON
-		|| (o->halves == SPLIT_AUTO && !c->automatic);
 	const struct { bool given; const char *option, *remedy; } row[] = {
 		{ o->curve, "--curve and --report", "--dump=plan" },
 		{ o->explain, "--explain", "leave out --explain" },
@@ -30,7 +28,7 @@ stages_conflict(const struct cli *c, const char **remedy)
 		  "--zero 1" },
 		{ o->ep > 1, "--ep", "leave out --ep" },
 		{ o->cp > 1, "--cp", "leave out --cp" },
-		{ halves, "--halves", "--halves off" },
+		{ o->halves == SPLIT_ON, "--halves on", "--halves off" },
 		{ o->dtype == DT_F16, "--dtype f16, whose losses are scaled,",
 		  "--dtype bf16" },
 	};
@@ -96,11 +94,6 @@ check_stages(struct cli *c, FILE *err)
 		fprintf(err, "ckc: --schedule zb-h1: expected --pp without "
 		        "--dump=memory and --interleave, whose account knows "
 		        "1f1b and interleaved=V; try: --dump=plan\n");
-		return 2;
-	}
-	if (o->zero_bubble && c->automatic) {
-		fprintf(err, "ckc: --auto does not go with --schedule zb-h1; "
-		        "add it to the line that --auto prints\n");
 		return 2;
 	}
 	if (!are_planned(c)) {

@@ -19,7 +19,7 @@ cli_dumps(const struct cli *c, const char *what)
 /* What makes options idle. */
 enum {
 	NO_TP = 1 << 0, NO_PP = 1 << 1, NO_ACCOUNT = 1 << 2,
-	NO_PASS_DUMP = 1 << 3, NO_CODE = 1 << 6,
+	NO_PASS_DUMP = 1 << 3, NO_STAGES = 1 << 4, NO_CODE = 1 << 6,
 	NO_TRAINING = 1 << 7, NO_UPDATE = 1 << 8, NO_DROPOUT = 1 << 9,
 	NO_BUDGET = 1 << 10, NO_CHOICE = 1 << 11, ZERO = 1 << 12,
 	NO_IMPORT = 1 << 13, ONE_REPLICA = 1 << 15, NO_ZERO = 1 << 16,
@@ -70,6 +70,8 @@ find_reasons(const struct cli *c)
 	/* one stage is an account of memory alone */
 	return (o->tp ? 0 : NO_TP)
 		| (o->pp > 1 || (o->pp && reckons) ? 0 : NO_PP)
+		| (o->pp > 1 || (o->pp && reckons) || c->automatic
+		   ? 0 : NO_STAGES)
 		| (reckons ? 0 : NO_ACCOUNT)
 		| (no_pass_dump(c->dump) ? NO_PASS_DUMP : 0)
 		| (no_code(c) ? NO_CODE : 0)
@@ -115,7 +117,7 @@ static const struct {
 	{ "devices", NO_AUTO, "without --auto" },
 	{ "global-batch", NO_AUTO, "without --auto" },
 	{ "interleave", NO_PP, "without --pp P" },
-	{ "schedule", NO_PP, "without --pp P" },
+	{ "schedule", NO_STAGES, "without --pp P" },
 	{ "interleave", NO_ACCOUNT, account },
 	{ "microbatches", NO_PP, "without --pp P" },
 	{ "stage", NO_PP, "without --pp P" },

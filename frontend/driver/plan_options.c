@@ -4,6 +4,8 @@
 
 #include "frontend/driver/load.h"
 #include "passes/explore/explore.h"
+#include "passes/pipeline/pipeline.h"
+#include "passes/report/report.h"
 #include "passes/report/step_report.h"
 
 /* Tokens of a sample, if the first input is one of ids. */
@@ -37,15 +39,30 @@ all_planned(const struct pipeline *l)
 }
 
 static void
+measure_stage(const Pass *p, const struct pipeline_stage *s,
+              struct auto_plan *to)
+{
+	const int64_t accum = p->opt->grad_accum;
+	struct auto_plan second = { 0 };
+
+	auto_measure(s->planned.plan, accum, to, p->keep);
+	if (!s->second.graph)
+		return;
+	auto_measure(s->second.planned.plan, accum, &second, p->keep);
+	auto_mix_plans(to, &second, stage_second_share(s, (int)accum), accum);
+}
+
+static void
 measure_stages(const Pass *p, const struct pipeline *l, struct auto_plan *to)
 {
 	struct auto_plan *s = arena_array(p->keep, (size_t)l->nstage,
 	                                  sizeof *s);
 
 	for (int k = 0; k < l->nstage; k++)
-		auto_measure(l->stage[k].planned.plan, p->opt->grad_accum,
-		             &s[k], p->keep);
-	auto_join_stages(s, l->nstage, p->opt->grad_accum, to);
+		measure_stage(p, &l->stage[k], &s[k]);
+	auto_join_stages(s, l->nstage, l->nrank, p->opt->grad_accum,
+	                 l->nchunk > 1 || l->zero_bubble
+	                 ? pipeline_seconds(l, NULL) : 0, to);
 }
 
 /* The smallest budget of the stage that does not fit. */

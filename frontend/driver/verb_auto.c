@@ -49,37 +49,8 @@ predict_job(struct auto_driver *d, struct shortened *from, struct auto_job *job)
 	}
 	predict_plan(from, &o, job->flops, &job->plan);
 	if (job->plan.ok && job->config.pp > 1)
-		auto_pipeline(&job->config, d->request.budget, from->layers.n,
+		auto_pipeline(&d->request, &job->config, from->layers.n,
 		              &job->plan);
-}
-
-/* In a child. */
-static void
-plan_job(void *of, int i, void *result)
-{
-	struct auto_driver *d = of;
-	struct auto_job *job = result;
-	struct cli c = *d->cli;
-
-	job->late = false;
-	if (d->from[i])
-		predict_job(d, d->from[i], job);
-	/* few layers may be refused for what many are not */
-	if (d->from[i] && (job->plan.ok || job->point.bytes > 0))
-		return;
-	c.opt = auto_configured(d->cli, &d->request, &job->config, job->budget,
-	                        d->arena);
-	plan_options(&c, d->device, job->flops, d->watch->stop, &job->plan);
-}
-
-static void
-lose_job(void *of, int i, const char *why)
-{
-	struct auto_job *job = &((struct auto_driver *)of)->job[i];
-
-	job->late = false;
-	job->plan = (struct auto_plan){ .ok = false };
-	snprintf(job->plan.why, AUTO_WHY, "%s", why);
 }
 
 /* Whether the graphs of both are equal up to pass loss. */
@@ -154,13 +125,60 @@ model_of(struct auto_driver *d, const struct auto_job *job)
 	struct shortened *s;
 
 	whole.pp = 1;
-	if (job->exact || !may_shorten(d->cli))
+	if (job->exact || job->config.ep > 1 || !may_shorten(d->cli))
 		return NULL;
 	o = auto_configured(d->cli, &d->request, &whole, false, d->arena);
 	s = find_model(d, job, &o);
 	if (s->layers.n > 0 && !is_shared(&job->config))
 		return s;
 	return s->layers.n > 0 && shard_layers(s, &o, job) ? s : NULL;
+}
+
+/* Whether a plan of little effort predicts that of the job: with host memory
+ * for all of them, plans of small graphs take seconds each. */
+static bool
+is_estimated(const struct auto_driver *d, const struct auto_job *job)
+{
+	return job->budget && !job->exact
+		&& d->cli->opt.offload == OFFLOAD_AUTO;
+}
+
+/* In a child. */
+static void
+plan_job(void *of, int i, void *result)
+{
+	struct auto_driver *d = of;
+	struct auto_job *job = result;
+	struct cli c = *d->cli;
+
+	job->late = false;
+	if (job->flops)
+		d->from[i] = model_of(d, job);
+	if (d->from[i])
+		predict_job(d, d->from[i], job);
+	/* few layers may be refused for what many are not */
+	if (d->from[i] && (job->plan.ok || job->point.bytes > 0))
+		return;
+	c.opt = auto_configured(d->cli, &d->request, &job->config, job->budget,
+	                        d->arena);
+	c.opt.brief = is_estimated(d, job);
+	plan_options(&c, d->device, job->flops, d->watch->stop, &job->plan);
+	job->plan.predicted = c.opt.brief;
+	if (!c.opt.brief || job->plan.ok)
+		return;
+	/* what takes longer finds plans of less memory */
+	c.opt.brief = false;
+	plan_options(&c, d->device, job->flops, d->watch->stop, &job->plan);
+}
+
+static void
+lose_job(void *of, int i, const char *why)
+{
+	struct auto_job *job = &((struct auto_driver *)of)->job[i];
+
+	job->late = false;
+	job->plan = (struct auto_plan){ .ok = false };
+	snprintf(job->plan.why, AUTO_WHY, "%s", why);
 }
 
 /* When children are ended, by now_sec; 0: never. */
@@ -183,9 +201,40 @@ plan_jobs(void *of, struct auto_job *job, int n)
 	d->from = arena_array(d->arena, (size_t)n + 1, sizeof *d->from);
 	for (int i = 0; i < n; i++) {
 		job[i].late = true;
-		d->from[i] = model_of(d, &job[i]);
+		/* many batches are only asked for that are too large */
+		d->from[i] = job[i].flops ? NULL : model_of(d, &job[i]);
 	}
 	return workers_run(&w, n);
+}
+
+/* Matrices of experts are parameters of three dims. */
+static bool
+may_have_experts(const Graph *g)
+{
+	FOR_VALS (v, g)
+		if (v->kind == V_PARAM && v->shape.rank == 3)
+			return true;
+	return false;
+}
+
+/* Experts are found by passes, which one batch is as good for as another. */
+static void
+find_experts(struct auto_driver *d)
+{
+	const struct auto_request *r = &d->request;
+	struct auto_config one = r->fixed;
+	struct cli c = *d->cli;
+	struct shortened s = { 0 };
+
+	one.tp = one.dp = one.pp = one.ep = one.accum = 1;
+	one.sp = one.halves = one.offload = false;
+	one.zero = one.zero_group = 0;
+	one.batch = r->may.batch ? r->samples : one.batch;
+	c.opt = auto_configured(d->cli, r, &one, false, d->arena);
+	shorten_model(&s, &c, d->device, d->watch->stop);
+	if (s.graph)
+		auto_take_experts(d->cli, s.graph, &d->request);
+	shortened_close(&s);
 }
 
 static const char *
@@ -274,6 +323,8 @@ ask(struct auto_driver *d)
 	if (ok) {
 		d->device = g->device;
 		d->device_name = device_of(g)->name;
+		if (d->request.devices > 1 && may_have_experts(g))
+			find_experts(d);
 	}
 	graph_free(g);
 	onnx_close(file);

@@ -29,6 +29,7 @@
  * micro-batches of `batch` samples. */
 struct auto_config {
 	int64_t tp, dp, pp;             /* 1: none */
+	int64_t ep;                     /* replicas that share experts */
 	int64_t zero;                   /* stage */
 	int64_t zero_group;             /* 0: all replicas */
 	int64_t batch, accum;
@@ -49,17 +50,10 @@ auto_ranks(const struct auto_config *c)
 	return c->tp * c->dp * c->pp;
 }
 
-/* Seconds of a step, if the whole model takes one second for a micro-batch and
- * all stages take equally long. */
-static inline double
-auto_turns(const struct auto_config *c)
-{
-	return (double)(c->accum + c->pp - 1) / (double)c->pp;
-}
-
 /* Choices that the user did not make. */
 struct auto_free {
-	bool tp, dp, pp, zero, zero_group, batch, accum, sp, halves, offload;
+	bool tp, dp, pp, ep, zero, zero_group, batch, accum, sp, halves;
+	bool offload;
 };
 
 struct auto_request {
@@ -67,8 +61,12 @@ struct auto_request {
 	struct auto_config fixed;       /* values of choices that are not
 	                                 * free */
 	struct auto_free may;
-	bool interleaved;               /* stages take as many micro-batches at
-	                                 * a time as there are ranks of them */
+	int64_t chunks;                 /* > 1: stages of a rank, which take as
+	                                 * many micro-batches at a time as
+	                                 * there are ranks (interleaved) */
+	bool zero_bubble;               /* schedule ZB-H1 */
+	int64_t experts;                /* their number has to be a multiple of
+	                                 * ep; 0: the model has none */
 	const char *batch_dim;          /* name that --dim binds to the batch;
 	                                 * NULL: the file fixes it */
 	int64_t budget;                 /* bytes of a device; 0: no limit */
@@ -87,12 +85,23 @@ struct auto_request {
 	                                 * predicted */
 };
 
+/* Seconds of a step, if the whole model takes one second for a micro-batch and
+ * all stages take equally long: at least, with other schedules than 1F1B. */
+static inline double
+auto_turns(const struct auto_request *r, const struct auto_config *c)
+{
+	bool waits = r->chunks <= 1 && !r->zero_bubble;
+
+	return (double)(c->accum + (waits ? c->pp - 1 : 0)) / (double)c->pp;
+}
+
 enum { AUTO_WHY = 300 };
 
 /* What planning a configuration gave. */
 struct auto_plan {
 	bool ok;
-	bool predicted;                 /* from models with fewer layers */
+	bool predicted;                 /* from models with fewer layers, or
+	                                 * with little effort */
 	char why[AUTO_WHY];             /* not ok: the reason */
 	int64_t least;                  /* not ok: smallest budget that works,
 	                                 * 0: unknown; */
@@ -149,6 +158,8 @@ struct auto_point {
 	double bytes;                   /* fewer; 0: nothing is known */
 	double sec, recompute;          /* more */
 	int64_t host;                   /* bytes of host memory */
+	double left;                    /* bytes beside those that are
+	                                 * resident; 0: unknown */
 };
 
 struct auto_job {
@@ -213,6 +224,17 @@ struct auto_found {
 	int64_t tokens;                 /* of a sample; 0: it has none */
 };
 
+/* Whether it may be faster than the best by its bound, and yet was not planned:
+ * host memory is only tried where it may gain much beside predictions. */
+static inline bool
+auto_is_untried(const struct auto_found *f, const struct auto_candidate *c)
+{
+	return (c->state == AUTO_OPEN || c->state == AUTO_BOUND)
+		&& (f->stopped
+		    || (f->nplanned > 0 && c->bound < 0.999
+		        * f->candidate[f->order[0]].plan.sec));
+}
+
 /* candidates.c: all configurations, in one order. */
 struct auto_candidate *auto_candidates(const struct auto_request *, int64_t *n,
                                        Arena *);
@@ -229,6 +251,11 @@ struct auto_curve {
 };
 
 bool auto_curve_serves(const struct auto_curve *, const struct auto_config *);
+/* Whether it does but for the number of replicas that shard. */
+bool auto_curve_is_near(const struct auto_curve *, const struct auto_config *);
+/* Seconds that a plan with so many bytes beside the resident ones adds at
+ * least; 0: unknown. */
+double auto_curve_least(const struct auto_curve *, double left);
 void auto_curve_add(struct auto_curve *, const struct auto_point *, Arena *);
 /* The point with so many bytes fewer.  False: none is known that is near. */
 bool auto_curve_at(const struct auto_curve *, double bytes,
@@ -246,14 +273,18 @@ void auto_gain(const struct auto_plan *whole, const struct auto_plan *less,
 void auto_extend(const struct auto_plan *few, const struct auto_plan *more,
                  int64_t layers, struct auto_plan *);
 /* predict_stages.c: from the plan of the whole model, predicted for so many
- * layers, that of a pipeline; budget 0: there is none. */
-void auto_pipeline(const struct auto_config *, int64_t budget, int64_t layers,
-                   struct auto_plan *);
-/* predict_stages.c: from plans of all n stages, each for one micro-batch. */
-void auto_join_stages(const struct auto_plan *, int n, int64_t accum,
-                      struct auto_plan *);
+ * layers, that of a pipeline. */
+void auto_pipeline(const struct auto_request *, const struct auto_config *,
+                   int64_t layers, struct auto_plan *);
+/* predict_stages.c: from plans of all n stages, each for one micro-batch; stage
+ * k is on rank k % ranks.  sec: of a step; 0: 1F1B. */
+void auto_join_stages(const struct auto_plan *, int n, int ranks, int64_t accum,
+                      double sec, struct auto_plan *);
 /* measure.c: from the plan of a micro-batch and the update. */
 void auto_measure(const Plan *, int64_t accum, struct auto_plan *, Arena *);
+/* Of a stage of which a share of the accum micro-batches has the other plan. */
+void auto_mix_plans(struct auto_plan *, const struct auto_plan *other,
+                    double share, int64_t accum);
 /* Layers' members; of: by origin of the plan's graph g: its layer of n; -1. */
 void auto_measure_layers(const Plan *, const Graph *g, const int32_t *of,
                          int32_t n, struct auto_plan *, Arena *);

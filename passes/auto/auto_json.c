@@ -43,15 +43,14 @@ put_candidate(struct json_out *j, const struct auto_found *f,
 
 	json_open(j, NULL, '{', JSON_SPACED);
 	json_text(j, "options", auto_options(&f->request, x, a));
-	json_text(j, "state", f->stopped && (c->state == AUTO_OPEN
-	                                     || c->state == AUTO_BOUND)
-	          ? "open" : auto_is_predicted(c) ? "predicted"
-	          : state_text[c->state]);
+	json_text(j, "state", auto_is_untried(f, c) ? "open"
+	          : auto_is_predicted(c) ? "predicted" : state_text[c->state]);
 	json_int(j, "tp", x->tp);
 	json_bool(j, "sp", x->sp);
 	json_bool(j, "halves", x->halves);
 	json_int(j, "dp", x->dp);
 	json_int(j, "pp", x->pp);
+	json_int(j, "ep", x->ep);
 	json_int(j, "zero", x->zero);
 	json_int(j, "zero_group", x->zero_group);
 	json_int(j, "batch", x->batch);

@@ -38,6 +38,31 @@ count_state(const struct auto_found *f, enum auto_state least,
 	return n;
 }
 
+/* Those that a search left out which was not stopped. */
+static void
+print_untried(const struct auto_found *f, FILE *out)
+{
+	double best = f->nplanned > 0 ? f->candidate[f->order[0]].plan.sec : 0;
+	double least = best;
+	int64_t n = 0, host = 0;
+
+	for (int64_t i = 0; i < f->n && !f->stopped; i++) {
+		const struct auto_candidate *c = &f->candidate[i];
+
+		if (!auto_is_untried(f, c))
+			continue;
+		n++;
+		host += c->config.offload;
+		least = fmin(least, c->bound);
+	}
+	if (n > 0)
+		fprintf(out, "%lld of these were not planned, though they may "
+		        "be up to %.1f %% faster by their bounds%s\n",
+		        (long long)n, 100 * (1 - least / best), host == n
+		        ? ": all have --offload auto; try: --offload auto"
+		        : "");
+}
+
 static void
 print_counts(const struct auto_found *f, const struct auto_lines *l, FILE *out,
              Arena *a)
@@ -56,8 +81,7 @@ print_counts(const struct auto_found *f, const struct auto_lines *l, FILE *out,
 	        (long long)r->samples, (long long)f->n,
 	        (long long)(count_state(f, AUTO_PLANNED, AUTO_PLANNED)
 	                    - predicted),
-	        predicted ? arena_printf(a, "%lld predicted from models with "
-	                                 "fewer layers, ",
+	        predicted ? arena_printf(a, "%lld predicted, ",
 	                                 (long long)predicted) : "",
 	        (long long)count_state(f, AUTO_REFUSED, AUTO_REFUSED),
 	        (long long)(count_state(f, AUTO_OPEN, AUTO_BOUND)
@@ -70,6 +94,7 @@ print_counts(const struct auto_found *f, const struct auto_lines *l, FILE *out,
 		        "the search\n", f->request.exact_sec,
 		        f->candidate[f->order[0]].plan.predicted
 		        ? ": the first is only predicted" : "");
+	print_untried(f, out);
 }
 
 static void

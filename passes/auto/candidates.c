@@ -6,6 +6,8 @@
  * zero    all stages, over all replicas and over groups
  * pp      all numbers of stages with the same prime factors, up to the
  *         micro-batches; with --zero 1 at most, without halves and host memory
+ * ep      divisors of the experts and of the replicas; without stages and
+ *         halves
  * batch   all divisors of a replica's samples
  *
  * Devices may stay idle, so more devices only add configurations.
@@ -98,11 +100,12 @@ add_stages(struct list *l, struct auto_config c)
 
 /* With and without sequence parallelism and halves. */
 static void
-add_forms(struct list *l, struct auto_config c)
+add_batch_forms(struct list *l, struct auto_config c)
 {
 	const struct auto_free *may = &l->r->may;
 	bool ranks = c.tp > 1;
-	bool halves = ranks && may->halves && c.batch % 2 == 0 && c.pp == 1;
+	bool halves = ranks && may->halves && c.batch % 2 == 0 && c.pp == 1
+		&& c.ep == 1;
 
 	for (int sp = 0; sp <= (ranks && may->sp); sp++)
 		for (int h = 0; h <= halves; h++) {
@@ -110,6 +113,20 @@ add_forms(struct list *l, struct auto_config c)
 			c.halves = h;
 			add_stages(l, c);
 		}
+}
+
+/* With and without experts that replicas share. */
+static void
+add_forms(struct list *l, struct auto_config c)
+{
+	const struct auto_request *r = l->r;
+
+	c.ep = r->may.ep ? 1 : r->fixed.ep;
+	if (c.dp % c.ep == 0)
+		add_batch_forms(l, c);
+	for (c.ep = 2; r->may.ep && c.pp == 1 && c.ep <= c.dp; c.ep++)
+		if (r->experts % c.ep == 0 && c.dp % c.ep == 0)
+			add_batch_forms(l, c);
 }
 
 /* Whether 2, 3 and 5 are its only prime factors. */
@@ -131,12 +148,12 @@ add_pipelines(struct list *l, struct auto_config c)
 
 	if (!r->may.pp) {
 		c.pp = r->fixed.pp;
-		if (c.pp <= most && !(r->interleaved && c.accum % c.pp))
+		if (c.pp <= most && !(r->chunks > 1 && c.accum % c.pp))
 			add_forms(l, c);
 		return;
 	}
 	for (c.pp = 1; c.pp <= most && c.pp <= c.accum; c.pp++)
-		if (is_smooth(c.pp) && !(r->interleaved && c.accum % c.pp))
+		if (is_smooth(c.pp) && !(r->chunks > 1 && c.accum % c.pp))
 			add_forms(l, c);
 }
 

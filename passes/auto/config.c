@@ -47,6 +47,7 @@ auto_words(const struct auto_request *r, const struct auto_config *c, bool all,
 	add_count(&w, c->dp > 1 && dp, "--dp", c->dp);
 	add_word(&w, c->dp == 1 && c->tp > 1 && dp, "--dp");
 	add_word(&w, c->dp == 1 && c->tp > 1 && dp, "off");
+	add_count(&w, c->ep > 1 && (all || may->ep), "--ep", c->ep);
 	add_count(&w, c->zero > 0 && (all || may->zero), "--zero", c->zero);
 	add_count(&w, c->zero_group > 0 && (all || may->zero_group),
 	          "--zero-group", c->zero_group);

@@ -14,16 +14,33 @@
 static const double LINE = 1.25, BESIDE = 1.08;
 
 bool
-auto_curve_serves(const struct auto_curve *v, const struct auto_config *c)
+auto_curve_is_near(const struct auto_curve *v, const struct auto_config *c)
 {
 	const struct auto_config *like = &v->like;
 
-	return like->tp == c->tp && like->sp == c->sp
+	return like->tp == c->tp && like->ep == c->ep && like->sp == c->sp
 		&& like->halves == c->halves && like->batch == c->batch
 		&& like->offload == c->offload
 		&& (like->accum > 1) == (c->accum > 1)
-		&& (like->zero == 3) == (c->zero == 3)
-		&& auto_shards(like) == auto_shards(c);
+		&& (like->zero == 3) == (c->zero == 3);
+}
+
+bool
+auto_curve_serves(const struct auto_curve *v, const struct auto_config *c)
+{
+	return auto_curve_is_near(v, c)
+		&& auto_shards(&v->like) == auto_shards(c);
+}
+
+double
+auto_curve_least(const struct auto_curve *v, double left)
+{
+	double sec = 0;
+
+	for (size_t i = 0; i < v->n; i++)
+		if (v->point[i].left >= left && v->point[i].sec > sec)
+			sec = v->point[i].sec;
+	return sec;
 }
 
 /* Points that another one beats in bytes and seconds go. */

@@ -95,6 +95,26 @@ auto_measure(const Plan *p, int64_t accum, struct auto_plan *r, Arena *a)
 	r->ok = true;
 }
 
+static void
+blend(double *x, double other, double share)
+{
+	*x += share * (other - *x);
+}
+
+void
+auto_mix_plans(struct auto_plan *r, const struct auto_plan *other, double share,
+               int64_t accum)
+{
+	/* the first plan has the update */
+	r->sec += share * (double)accum * (other->micro_shown - r->micro_shown);
+	blend(&r->compute, other->compute, share);
+	blend(&r->recompute, other->recompute, share);
+	blend(&r->sent_sec, other->sent_sec, share);
+	blend(&r->micro_sec, other->micro_sec, share);
+	blend(&r->micro_shown, other->micro_shown, share);
+	r->peak = other->peak > r->peak ? other->peak : r->peak;
+}
+
 static int32_t
 layer_of_step(const Plan *p, const Graph *g, const int32_t *of, int64_t step)
 {

@@ -1,7 +1,10 @@
 /* Pipelines: seconds and bytes from those of the whole model, or of all stages.
  *
  * step    sum of T + (N - 1) max T + U, with T the seconds of a stage's turns
- *         of a micro-batch and U those of its update (Zheng et al., Alpa, 2022)
+ *         of a micro-batch and U those of its update (Zheng et al., Alpa,
+ *         2022).  With V chunks ranks wait for a V-th of what they do under
+ *         1F1B (Narayanan et al. 2021), under ZB-H1 for a third, if forward,
+ *         backward and weights take equally long (Qi et al. 2023)
  * predict stages are shared out by layers: all but the last have equally many,
  *         in halves of a layer, and the last has what follows all layers.  A
  *         stage holds a micro-batch for each that is in flight (1F1B).  The
@@ -36,14 +39,28 @@ share_layers(double layers, int64_t stages, double layer, double ends)
 	return best;
 }
 
-/* Micro-batches that stage s holds. */
+/* The part of what stages wait for under 1F1B that they wait for. */
 static double
-slots_at(const struct auto_config *c, int64_t s)
+idle_share(const struct auto_request *r)
 {
-	return (double)(c->pp - s < c->accum ? c->pp - s : c->accum);
+	return r->chunks > 1 ? 1 / (double)r->chunks
+		: r->zero_bubble ? 1.0 / 3 : 1;
 }
 
-/* Bytes of a stage but the last. */
+/* Micro-batches that the rank of stage s holds, in all its layers. */
+static double
+slots_at(const struct auto_request *r, const struct auto_config *c, int64_t s)
+{
+	double p = (double)c->pp, v = (double)r->chunks, own = p - (double)s;
+
+	if (v > 1)
+		own = (2 * (own - 1) + (v - 1) * p + 1) / v;
+	else if (r->zero_bubble)
+		own = p;
+	return fmin(own, (double)c->accum);
+}
+
+/* Bytes of a stage; ends: beside its layers. */
 static double
 stage_bytes(const struct auto_plan *p, double layers, double slots,
             double ends)
@@ -54,19 +71,22 @@ stage_bytes(const struct auto_plan *p, double layers, double slots,
 
 /* What a budget does: see struct auto_plan. */
 static void
-set_curve(const struct auto_config *c, const struct auto_plan *p,
-          const struct stage_sizes *s, double layers, double budget,
+set_curve(const struct auto_request *r, const struct auto_config *c,
+          const struct auto_plan *p, const struct stage_sizes *s, double layers,
           double ends, double last_bytes, struct auto_plan *to)
 {
-	double first = stage_bytes(p, s->first, slots_at(c, 0), ends) - budget;
-	double lack = first / (s->first * slots_at(c, 0));
-	double last = (last_bytes - budget) / fmax(s->last, 0.5), sum = 0;
+	double budget = (double)r->budget, sum = 0;
+	double first = stage_bytes(p, s->first, slots_at(r, c, 0), ends)
+		- budget;
+	double lack = first / (s->first * slots_at(r, c, 0));
+	double last = (last_bytes - budget)
+		/ (fmax(s->last, 0.5) * slots_at(r, c, c->pp - 1));
 	double most = fmax(lack, last);
 
 	to->curve_bytes = layers * most
 		/ fmax(fmax(first, last_bytes - budget), 1);
 	for (int64_t k = 0; k < c->pp - 1 && lack > 0; k++) {
-		double slots = slots_at(c, k);
+		double slots = slots_at(r, c, k);
 		double over = stage_bytes(p, s->first, slots,
 		                          k ? 0 : ends) - budget;
 		double x = fmax(over / (s->first * slots), 0) / most;
@@ -90,8 +110,8 @@ share_out(struct auto_plan *p, double stages)
 }
 
 void
-auto_pipeline(const struct auto_config *c, int64_t budget, int64_t layers,
-              struct auto_plan *to)
+auto_pipeline(const struct auto_request *r, const struct auto_config *c,
+              int64_t layers, struct auto_plan *to)
 {
 	const struct auto_plan p = *to;
 	const double n = (double)layers, micro = (double)c->accum;
@@ -99,9 +119,11 @@ auto_pipeline(const struct auto_config *c, int64_t budget, int64_t layers,
 	double resident = fmax((double)p.resident - n * p.more_resident, 0);
 	double beside = fmax((double)p.peak - n * p.more_bytes, resident);
 	struct stage_sizes s = share_layers(n, c->pp, p.more_sec, ends);
-	double first = stage_bytes(&p, s.first, slots_at(c, 0), resident);
-	double last = s.last * p.more_bytes + beside;
-	double turns = p.micro_shown + (micro - 1) * s.most;
+	double first = stage_bytes(&p, s.first, slots_at(r, c, 0), resident);
+	double last = stage_bytes(&p, s.last, slots_at(r, c, c->pp - 1),
+	                          beside);
+	double turns = micro * s.most
+		+ idle_share(r) * (p.micro_shown - s.most);
 
 	share_out(to, (double)c->pp);
 	to->needs /= c->pp;
@@ -111,38 +133,57 @@ auto_pipeline(const struct auto_config *c, int64_t budget, int64_t layers,
 	to->peak = (int64_t)fmax(first, last);
 	to->resident = (int64_t)(s.first * p.more_resident + resident);
 	to->curve_bytes = to->curve_sec = 1;
-	if (budget > 0 && to->peak > budget)
-		set_curve(c, &p, &s, n, (double)budget, resident, last, to);
+	if (r->budget > 0 && to->peak > r->budget)
+		set_curve(r, c, &p, &s, n, resident, last, to);
+}
+
+/* What the stages of a rank take together. */
+static struct auto_plan
+join_rank(const struct auto_plan *stage, int n, int ranks, int rank)
+{
+	struct auto_plan all = { 0 };
+
+	for (int k = rank; k < n; k += ranks) {
+		all.sec += stage[k].sec;
+		all.micro_shown += stage[k].micro_shown;
+		all.peak += stage[k].peak;
+		all.resident += stage[k].resident;
+		all.needs = stage[k].needs > all.needs ? stage[k].needs
+			: all.needs;
+	}
+	return all;
 }
 
 void
-auto_join_stages(const struct auto_plan *stage, int n, int64_t accum,
-                 struct auto_plan *to)
+auto_join_stages(const struct auto_plan *stage, int n, int ranks, int64_t accum,
+                 double sec, struct auto_plan *to)
 {
 	const double micro = (double)accum;
 	double most = 0, sum = 0, update = 0, own = 0;
 
 	*to = (struct auto_plan){ .ok = true };
 	for (int k = 0; k < n; k++) {
-		const struct auto_plan *s = &stage[k];
-
-		sum += s->micro_shown;
-		most = fmax(most, s->micro_shown);
-		update = fmax(update, s->sec - micro * s->micro_shown);
-		own += s->sec;
-		to->compute += s->compute;
-		to->recompute += s->recompute;
-		to->sent_sec += s->sent_sec;
-		to->sent += s->sent;
-		to->update_sec += s->update_sec;
-		to->peak = s->peak > to->peak ? s->peak : to->peak;
-		to->resident = s->resident > to->resident ? s->resident
-			: to->resident;
-		to->needs = s->needs > to->needs ? s->needs : to->needs;
+		to->compute += stage[k].compute;
+		to->recompute += stage[k].recompute;
+		to->sent_sec += stage[k].sent_sec;
+		to->sent += stage[k].sent;
+		to->update_sec += stage[k].update_sec;
 	}
-	share_out(to, n);
+	for (int k = 0; k < ranks; k++) {
+		const struct auto_plan s = join_rank(stage, n, ranks, k);
+
+		sum += s.micro_shown;
+		most = fmax(most, s.micro_shown);
+		update = fmax(update, s.sec - micro * s.micro_shown);
+		own += s.sec;
+		to->peak = s.peak > to->peak ? s.peak : to->peak;
+		to->resident = s.resident > to->resident ? s.resident
+			: to->resident;
+		to->needs = s.needs > to->needs ? s.needs : to->needs;
+	}
+	share_out(to, ranks);
 	to->micro_shown = sum;
-	to->sec = sum + (micro - 1) * most + update;
+	to->sec = sec > 0 ? sec : sum + (micro - 1) * most + update;
 	to->busiest = to->sec;
-	to->idle = to->sec - own / n;
+	to->idle = to->sec - own / ranks;
 }

@@ -9,7 +9,8 @@
  *         them without any loss, replicas the update with ZeRO.  Then of a
  *         family, configurations that differ only in replicas, ZeRO, stages
  *         and the number of micro-batches: its micro-batch without replicas,
- *         with the transfers of its ranks.  What the family needs is shared
+ *         with the transfers of its ranks; or if replicas share experts, as
+ *         many replicas without any transfers.  What the family needs is shared
  *         out at best, too, so that some are refused without a plan
  * exact   if the seconds of an op fall at most in proportion to its share, and
  *         replicas do not help ranks to hide their transfers
@@ -17,9 +18,11 @@
  *         not depend on how many run at once
  * predict a plan may be predicted (predict.c).  What a budget adds to it then
  *         comes from the curve of its micro-batch (curve.c), which gets a point
- *         where none is near.  What shards less than a candidate that does not
- *         fit does not fit either.  The best ones are planned at the end, for
- *         some seconds
+ *         where none is near.  A family bounds those of n times as many ranks,
+ *         a point those with less memory: both come before what they bound,
+ *         and as long as nothing is known to fit, points come first.  What
+ *         shards less than a candidate that does not fit does not fit either.
+ *         The best ones are planned at the end, for some seconds
  */
 #include "passes/auto/auto.h"
 #include "runtime/support/now.h"
@@ -28,19 +31,24 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* LEAST: configurations whose smallest budgets a refusal finds. */
-enum { WAVE = 8, SHOWN = 11, LEAST = 2 };
+/* LEAST: configurations whose smallest budgets a refusal finds; FIRST:
+ * predictions within the budget at a time until one is known. */
+enum { WAVE = 8, SHOWN = 11, LEAST = 2, FIRST = 2 };
 
 /* Of the best predicted seconds, which are not exact: bounds that are looked
  * at, and those with host memory, whose plans take longest. */
 static const double PREDICTED = 1.03, WITH_HOST = 0.95;
+
+/* Of the least bound: those that may be the first prediction. */
+static const double NEAR = 1.25;
 
 /* Seconds before progress is reported. */
 static const double QUIET = 2;
 
 /* Configurations with the same micro-batch on the same ranks. */
 struct family {
-	struct auto_config config;      /* one micro-batch, one replica */
+	struct auto_config config;      /* one micro-batch; one replica, or as
+	                                 * many as share experts */
 	bool known;                     /* `plan` is that without a budget */
 	struct auto_plan plan;
 };
@@ -66,8 +74,8 @@ struct search {
 static bool
 is_of_family(const struct auto_config *f, const struct auto_config *c)
 {
-	return f->tp == c->tp && f->sp == c->sp && f->halves == c->halves
-		&& f->batch == c->batch;
+	return f->tp == c->tp && f->ep == c->ep && f->sp == c->sp
+		&& f->halves == c->halves && f->batch == c->batch;
 }
 
 /* Candidates of a family mostly stand side by side. */
@@ -81,8 +89,8 @@ family_of(struct search *s, const struct auto_config *c)
 	if (i > 0)
 		return i - 1;
 	s->family[s->nfamily].config = (struct auto_config){ .tp = c->tp,
-		.dp = 1, .pp = 1, .batch = c->batch, .accum = 1, .sp = c->sp,
-		.halves = c->halves };
+		.dp = c->ep, .pp = 1, .ep = c->ep, .batch = c->batch,
+		.accum = 1, .sp = c->sp, .halves = c->halves };
 	return s->nfamily++;
 }
 
@@ -98,12 +106,18 @@ list_families(struct search *s)
 	                              sizeof *s->of_candidate);
 	for (int64_t i = 0; i < f->n; i++) {
 		const struct auto_config *c = &f->candidate[i].config;
-		const struct auto_config one = { .tp = 1, .pp = 1,
+		const struct auto_config one = { .tp = 1, .pp = 1, .ep = 1,
 			.batch = c->batch };
 
 		family_of(s, &one);
 		s->of_candidate[i] = family_of(s, c);
 	}
+}
+
+static bool
+is_one_device(const struct auto_config *c)
+{
+	return auto_ranks(c) == 1;
 }
 
 /* On one device, for all batches. */
@@ -116,7 +130,7 @@ plan_batches(struct search *s)
 	int n = 0, k = 0;
 
 	for (int64_t i = 0; i < s->nfamily; i++)
-		if (s->family[i].config.tp == 1)
+		if (is_one_device(&s->family[i].config))
 			job[n++] = (struct auto_job){ .flops = true,
 				.config = s->family[i].config };
 	if (!s->planner(s->of, job, n))
@@ -125,7 +139,7 @@ plan_batches(struct search *s)
 	for (int64_t i = 0; i < s->nfamily; i++) {
 		struct family *own = &s->family[i];
 
-		if (own->config.tp > 1)
+		if (!is_one_device(&own->config))
 			continue;
 		own->plan = job[k].plan;
 		if (job[k++].late)
@@ -145,8 +159,9 @@ plan_batches(struct search *s)
 static double
 update_bound(const struct search *s, const struct auto_config *c, double sec)
 {
-	int64_t group = auto_shards(c);
+	int64_t group = auto_shards(c) * c->ep;
 
+	group = group < c->dp ? group : c->dp;
 	sec /= (double)c->pp;
 	return group == 1 ? sec : s->r->in_proportion ? sec / (double)group : 0;
 }
@@ -156,9 +171,9 @@ static double
 bound_by_batch(const struct search *s, const struct auto_config *c,
                const struct auto_plan *one)
 {
-	if (!s->r->in_proportion && c->tp > 1)
+	if (!s->r->in_proportion && c->tp * c->ep > 1)
 		return 0;
-	return (auto_turns(c) * one->micro_sec
+	return (auto_turns(s->r, c) * one->micro_sec / (double)c->ep
 	        + update_bound(s, c, one->update_sec)) / (double)c->tp;
 }
 
@@ -194,19 +209,47 @@ refuse_by_family(const struct search *s, struct auto_candidate *c,
 	                - (c->config.offload ? states : 0), states);
 }
 
+/* What n times as many ranks do, those of the family do in n times the seconds
+ * at most: one of them has the parts of n. */
+static void
+bound_multiples(struct search *s, int64_t family)
+{
+	const struct auto_config *own = &s->family[family].config;
+	const struct auto_plan *p = &s->family[family].plan;
+
+	for (int64_t i = 0; i < s->found->n; i++) {
+		struct auto_candidate *c = &s->found->candidate[i];
+		struct auto_config like = c->config;
+
+		if (c->config.tp <= own->tp || c->config.tp % own->tp)
+			continue;
+		like.tp = own->tp;
+		if (is_of_family(own, &like))
+			raise_bound(c, (auto_turns(s->r, &like)
+			                * p->micro_shown
+			                + update_bound(s, &like, p->update_sec))
+			            * (double)own->tp / (double)c->config.tp);
+	}
+}
+
 /* What cannot be planned without replicas cannot be planned with them. */
 static void
 take_family(struct search *s, int64_t family)
 {
 	const struct auto_plan *p = &s->family[family].plan;
 
+	if (p->ok && p->predicted && s->r->in_proportion
+	    && s->family[family].config.ep == 1)
+		bound_multiples(s, family);
 	for (int64_t i = 0; i < s->found->n; i++) {
 		struct auto_candidate *c = &s->found->candidate[i];
 
 		if (s->of_candidate[i] != family || c->state != AUTO_OPEN)
 			continue;
 		if (p->ok) {
-			raise_bound(c, auto_turns(&c->config) * p->micro_shown
+			raise_bound(c, auto_turns(s->r, &c->config)
+			            * (c->config.ep > 1 ? p->micro_sec
+			               : p->micro_shown)
 			            + update_bound(s, &c->config,
 			                           p->update_sec));
 			refuse_by_family(s, c, p);
@@ -222,7 +265,7 @@ set_bounds(struct search *s)
 {
 	for (int64_t i = 0; i < s->found->n; i++) {
 		struct auto_candidate *c = &s->found->candidate[i];
-		const struct auto_config one = { .tp = 1, .pp = 1,
+		const struct auto_config one = { .tp = 1, .pp = 1, .ep = 1,
 			.batch = c->config.batch };
 		const struct auto_plan *p =
 			&s->family[family_of(s, &one)].plan;
@@ -389,13 +432,36 @@ settle_by_curve(struct search *s, struct auto_candidate *c)
 	return c->state != AUTO_BOUND;
 }
 
+/* Bytes beside those that are resident; 0: it is a pipeline, whose stages have
+ * several. */
+static double
+left_of(const struct auto_candidate *c, double peak)
+{
+	return c->config.pp > 1 ? 0
+		: fmax(peak - (double)c->open.resident, 0);
+}
+
+/* Fewer replicas that shard leave less memory for the same micro-batch, which
+ * adds as many seconds at least. */
+static void
+bound_by_curves(struct search *s, struct auto_candidate *c)
+{
+	double left = left_of(c, (double)s->r->budget), most = 0;
+
+	for (size_t i = 0; left > 0 && i < s->ncurve; i++)
+		if (auto_curve_is_near(&s->curve[i], &c->config))
+			most = fmax(most, auto_curve_least(&s->curve[i],
+			                                   left));
+	raise_bound(c, c->open.sec + (double)c->config.accum * most);
+}
+
 /* The answer of a job for a point. */
 static void
 take_curve(struct search *s, struct auto_candidate *c,
            const struct auto_job *job)
 {
 	struct auto_curve *v = curve_of(s, &c->config);
-	struct auto_point p;
+	struct auto_point p = job->point;
 
 	if (job->plan.least > 0) {
 		if (job->point.bytes < v->most)
@@ -403,7 +469,8 @@ take_curve(struct search *s, struct auto_candidate *c,
 		refuse_by_curve(s, c, job->point.bytes);
 		return;
 	}
-	auto_curve_add(v, &job->point, s->arena);
+	p.left = left_of(c, (double)c->open.peak - p.bytes);
+	auto_curve_add(v, &p, s->arena);
 	auto_curve_nearest(v, excess_of(s, c), &p);
 	take_point(s, c, &p);
 }
@@ -490,6 +557,24 @@ may_be_shown(const struct auto_candidate *c, bool predicts, double best,
 	return c->bound < last;
 }
 
+/* Whether the point of one of v[0..n-1] with more memory, which will bound c,
+ * is asked for first. */
+static bool
+waits_for_point(const struct search *s, const struct auto_candidate *c,
+                struct auto_candidate **v, int64_t n, double best, double last)
+{
+	const struct auto_curve own = { .like = c->config };
+	double left = left_of(c, (double)s->r->budget);
+
+	for (int64_t i = 0; i < n && is_by_curve(c) && c->config.pp == 1; i++)
+		if (is_by_curve(v[i]) && v[i]->config.pp == 1
+		    && auto_curve_is_near(&own, &v[i]->config)
+		    && left_of(v[i], (double)s->r->budget) > left
+		    && may_be_shown(v[i], s->predicts, best, last))
+			return true;
+	return false;
+}
+
 /* Whether another candidate decides first. */
 static bool
 waits_for_other(const struct search *s, const struct auto_candidate *c)
@@ -506,9 +591,13 @@ settle_by_curves(struct search *s, struct auto_candidate **v, int64_t n,
 	double best = cutoff(s, 1, a), last = cutoff(s, SHOWN, a);
 	bool any = false;
 
-	for (int64_t i = 0; i < n; i++)
+	for (int64_t i = 0; i < n; i++) {
+		if (!is_by_curve(v[i]))
+			continue;
+		bound_by_curves(s, v[i]);
 		any |= may_be_shown(v[i], s->predicts, best, last)
-			&& is_by_curve(v[i]) && settle_by_curve(s, v[i]);
+			&& settle_by_curve(s, v[i]);
+	}
 	return any;
 }
 
@@ -562,6 +651,27 @@ list_open(struct search *s, int64_t *n, Arena *a)
 	return v;
 }
 
+/* The family to be planned first: one of fewer ranks that bounds it, if there
+ * is one that is not known yet. */
+static int64_t
+first_family(const struct search *s, int64_t family)
+{
+	const struct auto_config *c = &s->family[family].config;
+	int64_t first = family;
+
+	for (int64_t i = 0; i < s->nfamily && s->predicts; i++) {
+		const struct family *f = &s->family[i];
+		struct auto_config like = *c;
+
+		like.tp = f->config.tp;
+		if (!f->known && f->config.tp < s->family[first].config.tp
+		    && c->tp % f->config.tp == 0
+		    && is_of_family(&f->config, &like))
+			first = i;
+	}
+	return first;
+}
+
 /* Of candidates v[0..n-1], those with host memory or those without. */
 static int
 fill_wave(struct search *s, struct item wave[WAVE], struct auto_candidate **v,
@@ -576,14 +686,36 @@ fill_wave(struct search *s, struct item wave[WAVE], struct auto_candidate **v,
 		if (v[i]->config.offload != offload
 		    || !may_be_shown(v[i], s->predicts, best, last)
 		    || waits_for_other(s, v[i])
+		    || waits_for_point(s, v[i], v, n, best, last)
 		    || (is_by_curve(v[i])
 		        && is_curve_in_wave(s, wave, k, v[i])))
 			continue;
-		if (s->family[family].known)
+		if (s->family[family].known) {
 			wave[k++] = (struct item){ v[i], family };
-		else if (!is_in_wave(wave, k, family))
+			continue;
+		}
+		family = first_family(s, family);
+		if (!is_in_wave(wave, k, family))
 			wave[k++] = (struct item){ NULL, family };
 	}
+	return k;
+}
+
+/* Before anything is known to fit, which tells what is slower: predictions
+ * within the budget alone. */
+static int
+fill_first(struct search *s, struct item wave[WAVE], struct auto_candidate **v,
+           int64_t n, Arena *a)
+{
+	int k = 0;
+
+	if (!isinf(cutoff(s, 1, a)))
+		return 0;
+	for (int64_t i = 0; i < n && k < FIRST; i++)
+		if (is_by_curve(v[i]) && !v[i]->config.offload
+		    && v[i]->bound <= NEAR * v[0]->bound
+		    && !is_curve_in_wave(s, wave, k, v[i]))
+			wave[k++] = (struct item){ .candidate = v[i] };
 	return k;
 }
 
@@ -651,7 +783,8 @@ next_wave(struct search *s, struct item wave[WAVE], Arena *a)
 
 	take_families(s);
 	v = list_open(s, &n, a);
-	k = fill_wave(s, wave, v, n, false, a);
+	k = fill_first(s, wave, v, n, a);
+	k = k > 0 ? k : fill_wave(s, wave, v, n, false, a);
 	return k > 0 ? k : fill_wave(s, wave, v, n, true, a);
 }
 

@@ -13,6 +13,10 @@
 
 PassFn pass_experts;
 
+/* The greatest number that divides those of all experts of products; 0: the
+ * graph has none. */
+int64_t experts_count(const Graph *);
+
 /* exchange.c: make products of experts, of which all have `all` matrices in
  * `count` replicas, those of the rows of all these replicas; false after a
  * diagnostic. */

@@ -116,6 +116,25 @@ mark_matrices(struct matrices *m, const Node *product)
 	return true;
 }
 
+int64_t
+experts_count(const Graph *g)
+{
+	int64_t all = 0;
+
+	FOR_NODES (n, g) {
+		int64_t a = n->op == OP_EXPERT_MATMUL
+			? g->val[n->in[1]].shape.dim[0] : all;
+
+		while (a) {
+			int64_t rest = all % a;
+
+			all = a;
+			a = rest;
+		}
+	}
+	return all;
+}
+
 static bool
 find_matrices(struct matrices *m)
 {

@@ -22,9 +22,10 @@ is_in_training(const Graph *g, const Graph *forward, ValId v)
 }
 
 /* Bytes of the arena that the plan takes, with what training has not got; -1
- * if it needs what cannot lie there. */
+ * if it needs what cannot lie there, which is *missing. */
 static int64_t
-room(const Graph *g, const Graph *forward, const Plan *plan)
+room(const Graph *g, const Graph *forward, const Plan *plan,
+     const Val **missing)
 {
 	int64_t bytes = plan->sum.arena;
 
@@ -35,8 +36,10 @@ room(const Graph *g, const Graph *forward, const Plan *plan)
 		if (!t->val || !t->resident || t->alias_of >= 0
 		    || is_in_training(g, forward, t->val))
 			continue;
-		if (v->kind != V_CONST)
+		if (v->kind != V_CONST) {
+			*missing = v;
 			return -1;
+		}
 		bytes += t->bytes;
 	}
 	return bytes;
@@ -140,10 +143,12 @@ fits_arena(const struct planned *training, const Graph *g,
            const Graph *forward, const Plan *plan, int64_t *bytes,
            char why[WHY])
 {
-	*bytes = room(g, forward, plan);
-	if (*bytes < 0)
-		snprintf(why, WHY, "evaluation needs values that training does "
-		         "not compute");
+	const Val *v = NULL;
+
+	*bytes = room(g, forward, plan, &v);
+	if (v)
+		snprintf(why, WHY, "evaluation needs '%.200s', which training "
+		         "does not have", v->name);
 	else if (*bytes > most_room(training))
 		snprintf(why, WHY, "evaluation needs %" PRId64 " bytes, but "
 		         "the memory budget leaves %" PRId64, *bytes,

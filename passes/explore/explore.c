@@ -51,6 +51,11 @@ take_faster(Pass *p, const Graph *g)
 		          "half waits for ranks");
 		return SPLIT_OFF;
 	}
+	if (p->opt->stages) {
+		diag_note(p->diag, "--halves auto takes off: stages of a "
+		          "pipeline do not run halves");
+		return SPLIT_OFF;
+	}
 	off = try_halves(p, g, SPLIT_OFF, -1);
 	on = try_halves(p, g, SPLIT_ON, off.budget);
 	faster = on.sec >= 0 && (off.sec < 0 || on.sec < off.sec);

@@ -101,6 +101,7 @@ refused_bytes(const struct pass_walk *w, Pass *p, Graph *g)
 	o.slim = o.quiet = true;
 	o.account = o.compare = o.stats = false;
 	t.opt = &o;
+	t.least_behind = NULL;
 	t.planned = (struct planned){ 0 };
 	t.diag = diag_new("ckc", NULL);
 	plan_variants(&walk, &t, g);
@@ -156,27 +157,38 @@ parameter_bytes(const Graph *g)
 	return sum;
 }
 
-/* Beside what is reported of stage k: what pipelines can do, and what the other
- * stages need. */
-static void
-explain_refusal(const struct pass_walk *w, Pass *p, struct pipeline *l, int k,
-                int64_t least)
+/* Stages that are not planned yet. */
+struct stages_left {
+	const struct pass_walk *w;
+	const struct pipeline *l;
+	int first;
+};
+
+static int64_t
+least_behind(Pass *p)
 {
-	int64_t half = parameter_bytes(l->stage[k].graph) / 2, most = least;
+	const struct stages_left *s = p->least_of;
+	int64_t most = 0;
+
+	for (int k = s->first; k < s->l->nstage && !watch_over(p->watch); k++) {
+		int64_t bytes = refused_bytes(s->w, p, s->l->stage[k].graph);
+
+		most = bytes > most ? bytes : most;
+	}
+	return most;
+}
+
+/* Beside what is reported of stage k: what pipelines can do. */
+static void
+explain_refusal(Pass *p, struct pipeline *l, int k)
+{
+	int64_t half = parameter_bytes(l->stage[k].graph) / 2;
 
 	suggest_cuts(p, l, k);
 	if (2 * l->nstage <= GROUP_MAX)
 		diag_more(p->diag, "  about %" PRId64 " B less: half as many "
 		          "parameters on a stage; try: --pp %d", half,
 		          2 * l->nstage);
-	while (++k < l->nstage && !watch_over(p->watch)) {
-		int64_t bytes = refused_bytes(w, p, l->stage[k].graph);
-
-		most = bytes > most ? bytes : most;
-	}
-	if (most > least && p->opt->budget_pct <= 0)
-		diag_more(p->diag, "smallest budget that works for all stages: "
-		          "%" PRId64 " B", most);
 }
 
 /* ---- all stages ---- */
@@ -342,17 +354,22 @@ plan_ranks(struct pass_walk *w, Pass *p, struct pipeline *l)
 		hash[k] = hash_graph(l->stage[k].graph);
 	for (int k = 0; k < l->nstage && w->ok; k++) {
 		struct pipeline_stage *s = &l->stage[k];
+		struct stages_left left = { w, l, k + 1 };
 
 		p->like = find_like(l, hash, k);
+		/* in percent, stages have budgets of their own */
+		p->least_behind = p->opt->candidate || p->opt->budget_pct > 0
+			? NULL : least_behind;
+		p->least_of = &left;
 		if (!plan_one_stage(w, p, s, l->nmicro)) {
 			if (s->planned.refused && !p->opt->candidate)
-				explain_refusal(w, p, l, k,
-				                s->planned.minimum_peak);
+				explain_refusal(p, l, k);
 			w->ok = false;
 		}
 		s->planned.like = p->like != NULL;
 	}
 	p->like = NULL;
+	p->least_behind = NULL;
 	return w->ok;
 }
 

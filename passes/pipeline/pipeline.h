@@ -61,6 +61,17 @@ stage_peak(const struct pipeline_stage *s)
 		? s->second.planned.plan->sum.peak : peak;
 }
 
+/* The share of micro-batches that have the second plan. */
+static inline double
+stage_second_share(const struct pipeline_stage *s, int nmicro)
+{
+	int n = 0;
+
+	for (int m = 0; m < nmicro && s->second.graph; m++)
+		n += s->second.has[m % s->slots];
+	return (double)n / nmicro;
+}
+
 /* turns.c: the turns and slots of all stages.  With several chunks nmicro has
  * to be a multiple of nrank. */
 void turns_schedule(struct pipeline *, Arena *);

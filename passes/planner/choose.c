@@ -105,8 +105,8 @@ is_small_graph(const struct plan_selector *c)
 {
 	const struct remat *r = c->r;
 
-	return (r->host || r->ncand <= (!c->curve ? SMALL_MAX
-	                                : c->opt->brief ? 0 : SMALL_CURVE_MAX))
+	return (r->host || r->ncand <= (c->opt->brief ? 0 : !c->curve
+	                                ? SMALL_MAX : SMALL_CURVE_MAX))
 		&& (double)r->ncand * r->ncand * r->nnode <= SMALL;
 }
 

@@ -38,7 +38,8 @@ enum {
 	                                 * keep-everything */
 	DOWN = 192, UP = 48,             /* most that are looked at */
 	FEW = 12,                       /* the same where what ranks send may
-	                                 * hide clones, or time is short */
+	                                 * hide clones, */
+	BRIEF = 4,                      /* and where time is short */
 	SIZES = 24                      /* arenas of all sizes, where what ranks
 	                                 * send may hide clones */
 };
@@ -291,9 +292,10 @@ try_levels(struct offload_search *s, bool up)
 	int64_t width = selector_top(s->host) / LEVELS + 1;
 	int64_t at = s->arena / width + up;
 	const double base = s->from->w->r->base_sec;
+	const bool few = s->hides && s->below < INFINITY;
 	const struct known_plan *f, *last = NULL;
 
-	for (int n = s->hides || s->p->opt->brief ? FEW : up ? UP : DOWN;
+	for (int n = s->p->opt->brief ? BRIEF : few ? FEW : up ? UP : DOWN;
 	     n > 0 && at > 0 && !watch_over(s->p->watch); n--) {
 		int64_t over = up ? (at - 1) * width - s->arena : 0;
 		double wait = over > 0 ? (double)over / s->rate : 0;
@@ -330,7 +332,7 @@ try_all_sizes(struct offload_search *s)
 static void
 try_grid(struct offload_search *s)
 {
-	if (s->hides)
+	if (s->hides && !s->p->opt->brief)
 		try_all_sizes(s);
 	try_levels(s, false);
 	try_levels(s, true);
@@ -427,9 +429,11 @@ offload_best(Pass *p, const struct plan_source *from,
 		add_offloaded(&s, taken);
 	add_even_plans(&s);
 	try_grid(&s);
-	try_mixtures(&s, true);
+	if (!p->opt->brief)
+		try_mixtures(&s, true);
 	try_mixtures(&s, false);
-	improve_sets(&s, taken);
+	if (!p->opt->brief)
+		improve_sets(&s, taken);
 	if (!s.found || best->sent <= host_room(p, from->g))
 		return s.found;
 	s.below = below;

@@ -337,6 +337,20 @@ write_stage(const Graph *g, char text[64])
 		         g->stage, g->stages);
 }
 
+/* What works for all stages. */
+static void
+write_all_stages(Pass *p, char text[64])
+{
+	int64_t least = p->planned.minimum_peak, behind;
+
+	*text = '\0';
+	if (!p->least_behind)
+		return;
+	behind = p->least_behind(p);
+	snprintf(text, 64, ", for all stages: %" PRId64 " B",
+	         behind > least ? behind : least);
+}
+
 bool
 remat_refuse(Pass *p, const struct schedule *w)
 {
@@ -348,16 +362,17 @@ remat_refuse(Pass *p, const struct schedule *w)
 	int64_t sums = accumulated_bytes(g);
 	bool preset = p->opt->remat != REMAT_AUTO;
 	Diag *d = p->diag;
-	char least[24], works[32], stage[64];
+	char least[24], works[32], stage[64], all[64];
 
 	p->planned.refused = true;
 	if (p->variant.allow_refusal)
 		return false;
 	write_percent(p, p->planned.minimum_peak, works);
 	write_stage(g, stage);
+	write_all_stages(p, all);
 	diag_error(d,
 	           "memory budget %" PRId64 " B is too small%s%s; smallest "
-	           "budget that works%s: %" PRId64 " B (%s%s%s)",
+	           "budget that works%s: %" PRId64 " B (%s%s%s)%s",
 	           p->planned.budget, stage,
 	           preset ? " for this --recompute" : "",
 	           preset                         ? " with it"
@@ -366,7 +381,7 @@ remat_refuse(Pass *p, const struct schedule *w)
 	                                          : "",
 	           p->planned.minimum_peak,
 	           number_bytes(least, (double)p->planned.minimum_peak),
-	           *works ? ", " : "", works);
+	           *works ? ", " : "", works, all);
 	diag_more(d, "memory use peaks at %s (%s); largest live tensors:",
 	          where, op_info[tight->op].text);
 	print_item_bytes(d, "parameters and buffers",

@@ -55,7 +55,7 @@ pauses_open(struct schedule *w)
 	for (int32_t k = 0; k < w->nstep; k++) {
 		const struct rnode *n = &w->r->node[w->step[k].node];
 
-		p->at[k + 1] = (struct pause_step){ p->at[k].start
+		p->at[k + 1] = (struct pause_step){ .start = p->at[k].start
 			+ (w->step[k].inlined ? n->least_sec : n->sec) };
 	}
 }

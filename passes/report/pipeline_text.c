@@ -52,17 +52,6 @@ seconds_of_plan(const Plan *p, bool weights, Arena *a)
 		weight, lanes_of_plan(p, false, a) - turn };
 }
 
-/* The share of micro-batches that have a stage's second plan. */
-static double
-second_share(const struct pipeline *l, const struct pipeline_stage *s)
-{
-	int n = 0;
-
-	for (int m = 0; m < l->nmicro && s->second.graph; m++)
-		n += s->second.has[m % s->slots];
-	return (double)n / l->nmicro;
-}
-
 /* With two plans the mean of all micro-batches. */
 static struct stage_seconds *
 find_seconds(const struct pipeline *l, Arena *a)
@@ -72,7 +61,7 @@ find_seconds(const struct pipeline *l, Arena *a)
 
 	for (int k = 0; k < l->nstage; k++) {
 		const struct pipeline_stage *s = &l->stage[k];
-		double share = second_share(l, s);
+		double share = stage_second_share(s, l->nmicro);
 		struct stage_seconds other;
 
 		sec[k] = seconds_of_plan(s->planned.plan, l->zero_bubble, a);

@@ -89,6 +89,7 @@ is_overwritten_value(const struct shard *s, ValId v)
 	return false;
 }
 
+/* -1: it cannot be converted; blocks of quantised weights are only read. */
 static double
 transfer_cost(const struct shard *s, ValId v, const Placement *from,
               const Placement *to)
@@ -101,7 +102,10 @@ transfer_cost(const struct shard *s, ValId v, const Placement *from,
 	if (placement_eq(from, to))
 		return 0;
 	if ((from->kind == PLACEMENT_SHARD && from->replication > 1)
-	    || is_overwritten_value(s, v))
+	    || is_overwritten_value(s, v)
+	    || (val_is_blocks(&s->g->val[v])
+	        && (from->kind == PLACEMENT_SHARD
+	            || to->kind == PLACEMENT_SHARD)))
 		return -1;
 	switch (from->kind) {
 	case PLACEMENT_REPLICATE:

@@ -72,7 +72,7 @@ build_schedules(struct transfers *t, const struct ckr_program *p)
 		struct comm_schedule *h = &w->schedule[w->nschedule];
 		struct comm_ranks of;
 
-		if (!what)
+		if (!what || comm_is_message(what))
 			continue;
 		h->what = what;
 		w->nschedule++;
@@ -101,7 +101,7 @@ alloc_state(struct transfers *t)
 		return false;
 	w->schedule = calloc(t->total + 1, sizeof(*w->schedule));
 	w->call = calloc(t->most + 1, sizeof(*w->call));
-	w->depth = 2 * t->most + 64;
+	w->depth = 2 * (t->most + t->view.messages) + 64;
 	w->task = calloc(w->depth, sizeof(*w->task));
 	ok = w->schedule && w->call && w->task;
 	for (int i = 0; i < CKR_PROGRAMS; i++)
@@ -289,6 +289,20 @@ enqueue_unpacks(const struct nccl_call *w)
 	               r->kind == SCHED_LOCAL_SHARD ? w->x : w->workspace);
 }
 
+/* Begin the transfer with the next number. */
+static ckr_status
+begin_number(struct transfers *t, const struct pg_task *task, uint64_t *number,
+             struct err *e)
+{
+	struct nccl_state *nccl = t->nccl;
+
+	*number = nccl_begin(t->view.nccl);
+	CKR_TRY(nccl_status(t->view.nccl, e));
+	nccl->nbegun = *number;
+	nccl->task[(*number - 1) % nccl->depth] = *task;
+	return CKR_OK;
+}
+
 /* All of a message, in one call of NCCL. */
 static ckr_status
 enqueue_message(struct transfers *t, struct err *e)
@@ -297,12 +311,10 @@ enqueue_message(struct transfers *t, struct err *e)
 	struct nccl_state *nccl = t->nccl;
 	const struct nccl_call *w = nccl->call;
 	uint32_t n = nccl->ncall;
-	uint64_t number = nccl_begin(to);
+	uint64_t number;
 
 	nccl->ncall = 0;
-	CKR_TRY(nccl_status(to, e));
-	nccl->nbegun = number;
-	nccl->task[(number - 1) % nccl->depth] = w->of->task;
+	CKR_TRY(begin_number(t, &w->of->task, &number, e));
 	for (uint32_t i = 0; i < n; i++) {
 		w[i].of->number = number;
 		enqueue_packs(&w[i]);
@@ -393,6 +405,31 @@ drop_nccl(struct transfers *t, struct transfer *x)
 	t->nccl->ncall = 0;
 }
 
+/* ---- between stages ---- */
+
+ckr_status
+transfers_begin_message(struct transfers *t, const struct nccl_message *m,
+                        const struct pg_task *task, uint64_t *number,
+                        struct err *e)
+{
+	struct nccl_transport *to = t->view.nccl;
+
+	CKR_TRY(begin_number(t, task, number, e));
+	if (m->out)
+		nccl_send(to, CKR_STAGES, m->at, m->n, m->stage);
+	else
+		nccl_receive(to, CKR_STAGES, m->at, m->n, m->stage);
+	nccl_end(to);
+	return nccl_status(to, e);
+}
+
+ckr_status
+transfers_await_message(struct transfers *t, uint64_t number, struct err *e)
+{
+	nccl_await(t->view.nccl, number);
+	return nccl_status(t->view.nccl, e);
+}
+
 /* ---- waiting ---- */
 
 /* The transfer that the GPU has reached and others have not; NULL: it computes.
@@ -408,8 +445,8 @@ find_stalled(const struct transfers *t, uint64_t *moved)
 }
 
 static ckr_status
-poll_nccl(void *user, bool *done, const struct pg_task **at, uint64_t *moved,
-          struct err *e)
+poll_transfers(void *user, bool *done, const struct pg_task **at,
+               uint64_t *moved, struct err *e)
 {
 	static const struct pg_task none = { .op = "the GPU's work" };
 	struct transfers *t = user;
@@ -418,7 +455,7 @@ poll_nccl(void *user, bool *done, const struct pg_task **at, uint64_t *moved,
 	char text[2 * NAME_TEXT];
 
 	*at = late ? late : &none;
-	*done = !late || nccl_kernels_done(t->view.nccl);
+	*done = *moved == t->nccl->nbegun;
 	CKR_TRY(nccl_status(t->view.nccl, e));
 	if (trouble)
 		return err_set(e, CKR_ERANK, "%s: %s",
@@ -427,12 +464,35 @@ poll_nccl(void *user, bool *done, const struct pg_task **at, uint64_t *moved,
 	return CKR_OK;
 }
 
+/* The same as far as kernels wait for them. */
+static ckr_status
+poll_kernels(void *user, bool *done, const struct pg_task **at, uint64_t *moved,
+             struct err *e)
+{
+	struct transfers *t = user;
+
+	CKR_TRY(poll_transfers(t, done, at, moved, e));
+	*done = !find_stalled(t, moved) || nccl_kernels_done(t->view.nccl);
+	return CKR_OK;
+}
+
+ckr_status
+transfers_finish_messages(struct transfers *t, struct err *e)
+{
+	struct pg_poll l = { poll_transfers, t };
+	ckr_status s = pg_wait(t->view.team, &l, e);
+
+	if (s != CKR_OK)
+		nccl_abort(t->view.nccl);
+	return s;
+}
+
 /* device.before_wait.  After a failure NCCL's calls are aborted: none hangs. */
 static ckr_status
 wait_for_kernels(void *user, struct err *e)
 {
 	struct transfers *t = user;
-	struct pg_poll l = { poll_nccl, t };
+	struct pg_poll l = { poll_kernels, t };
 	ckr_status s = CKR_OK;
 	uint64_t moved;
 

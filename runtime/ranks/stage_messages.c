@@ -13,6 +13,21 @@ struct queue {
 	char *memory;                   /* [ranks][room][bytes] */
 	uint64_t *sent, *received;      /* [ranks] */
 	struct transport_message *moving;       /* [room]: of a process */
+	uint64_t begun;                 /* by NCCL: how many it has begun to
+	                                 * receive */
+	uint64_t *transfer;             /* [room]: by NCCL: numbers of
+	                                 * transfers; 0: none */
+};
+
+/* What other processes send to this one, in the order of the table of turns, or
+ * of the program that evaluates. */
+struct arrivals {
+	struct arrival {
+		const struct ckr_instr *send;
+		uint32_t order;         /* its turn, or its instruction */
+	} *all;
+	uint32_t n, at;                 /* those before `at` have begun */
+	uint32_t last;                  /* order of the latest call */
 };
 
 struct stage_messages {
@@ -20,6 +35,10 @@ struct stage_messages {
 	uint32_t n;                     /* tags */
 	uint32_t ranks;                 /* that live here, of each stage */
 	struct queue *of;               /* [n] by tag */
+	struct transfers *transfers;    /* by NCCL */
+	uint32_t turn;                  /* now */
+	uint32_t first_update;          /* the first turn of updates */
+	struct arrivals step, evaluation;
 };
 
 static bool
@@ -93,14 +112,19 @@ find_room(struct stage_messages *m, struct err *e)
 static bool
 open_queue(struct queue *q, const struct stage_messages *m)
 {
-	q->memory = malloc(q->bytes * q->room * m->ranks + 1);
+	uint64_t bytes = q->bytes * q->room * m->ranks + 1;
+	struct device *gpu = m->view.gpu;
+
+	q->memory = gpu ? gpu->call->alloc(gpu, bytes) : malloc(bytes);
 	q->sent = calloc(2 * (size_t)m->ranks, sizeof(*q->sent));
 	q->received = q->sent + m->ranks;
 	if (m->view.team)
 		q->moving = calloc(q->room + 1, sizeof(*q->moving));
+	q->transfer = calloc(q->room + 1, sizeof(*q->transfer));
 	for (uint32_t k = 0; q->moving && k < q->room; k++)
 		q->moving[k].done = true;
-	return q->memory && q->sent && (q->moving || !m->view.team);
+	return q->memory && q->sent && q->transfer
+	       && (q->moving || !m->view.team);
 }
 
 /* The process that has this rank of a stage. */
@@ -137,8 +161,9 @@ open_queues(struct stage_messages *m, const struct ckr_program *p,
 		if (!s->comm || !comm_is_message(s->comm) || !is_ours(m, s))
 			continue;
 		q = &m->of[s->comm->tag];
-		if (m->view.team && (q->bytes > INT32_MAX
-		                     || s->comm->tag >= CKR_MESSAGE_TAGS))
+		if (m->view.team && !m->view.gpu
+		    && (q->bytes > INT32_MAX
+		        || s->comm->tag >= CKR_MESSAGE_TAGS))
 			return err_set(e, CKR_EUNSUPPORTED, "message %u of "
 			               "%llu bytes between stages: expected at "
 			               "most %d messages of %d bytes between "
@@ -146,9 +171,51 @@ open_queues(struct stage_messages *m, const struct ckr_program *p,
 			               (unsigned long long)q->bytes,
 			               CKR_MESSAGE_TAGS, INT32_MAX);
 		if (!q->memory && !open_queue(q, m))
-			return err_no_memory(e);
+			return m->view.gpu ? device_no_memory(m->view.gpu, e)
+			       : err_no_memory(e);
 	}
 	return CKR_OK;
+}
+
+/* Adds what instructions first .. end - 1 send to this process. */
+static bool
+add_arrivals(const struct stage_messages *m, struct arrivals *a,
+             const struct ckr_program *p, uint32_t first, uint32_t end,
+             uint32_t order)
+{
+	for (uint32_t i = first; i < end; i++) {
+		const struct ckr_instr *s = &p->instr[i];
+		struct arrival *more;
+
+		if (!is_of_kind(s, CKR_SEND) || !is_far(m, s)
+		    || process_of(m, s->comm->peer, 0)
+		    != m->view.team->rank / m->view.ranks * m->view.ranks)
+			continue;
+		more = realloc(a->all, (a->n + 1) * sizeof(*a->all));
+		if (!more)
+			return false;
+		a->all = more;
+		a->all[a->n++] = (struct arrival){ s, order };
+	}
+	return true;
+}
+
+static ckr_status
+list_arrivals(struct stage_messages *m, struct err *e)
+{
+	const struct ckr_library *lib = m->view.lib;
+	const struct ckr_program *p = lib->program;
+	bool ok = true;
+
+	while (m->first_update < lib->nturn
+	       && lib->turn[m->first_update].kind != CKR_TURN_UPDATE)
+		m->first_update++;
+	for (uint32_t i = 0; i < lib->nturn && ok && m->view.gpu; i++)
+		ok = add_arrivals(m, &m->step, &p[0], lib->turn[i].first,
+		                  lib->turn[i].end, i);
+	for (uint32_t i = 0; i < p[2].ninstr && ok && m->view.gpu; i++)
+		ok = add_arrivals(m, &m->evaluation, &p[2], i, i + 1, i);
+	return ok ? CKR_OK : err_no_memory(e);
 }
 
 ckr_status
@@ -168,19 +235,32 @@ messages_open(struct stage_messages **out, const struct message_view *view,
 		return err_no_memory(e);
 	CKR_TRY(find_room(m, e));
 	CKR_TRY(open_queues(m, &view->lib->program[0], e));
-	return open_queues(m, &view->lib->program[2], e);
+	CKR_TRY(open_queues(m, &view->lib->program[2], e));
+	return list_arrivals(m, e);
+}
+
+static void
+free_queue(const struct stage_messages *m, struct queue *q)
+{
+	if (m->view.gpu)
+		m->view.gpu->call->free(m->view.gpu, q->memory);
+	else
+		free(q->memory);
+	free(q->sent);
+	free(q->moving);
+	free(q->transfer);
 }
 
 void
 messages_close(struct stage_messages *m)
 {
-	for (uint32_t i = 0; m && m->of && i < m->n; i++) {
-		free(m->of[i].memory);
-		free(m->of[i].sent);
-		free(m->of[i].moving);
-	}
-	if (m)
-		free(m->of);
+	if (!m)
+		return;
+	for (uint32_t i = 0; m->of && i < m->n; i++)
+		free_queue(m, &m->of[i]);
+	free(m->of);
+	free(m->step.all);
+	free(m->evaluation.all);
 	free(m);
 }
 
@@ -193,6 +273,23 @@ messages_bytes(const struct stage_messages *m)
 		if (m->of[i].memory)
 			n += m->of[i].bytes * m->of[i].room * m->ranks;
 	return n;
+}
+
+uint32_t
+messages_room(const struct stage_messages *m)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; m && i < m->n; i++)
+		if (m->of[i].memory)
+			n += m->of[i].room;
+	return n;
+}
+
+void
+messages_set_transfers(struct stage_messages *m, struct transfers *t)
+{
+	m->transfers = t;
 }
 
 /* ---- messages ---- */
@@ -236,6 +333,107 @@ begin_message(struct stage_messages *m, const struct ckr_instr *s,
 	return pg_begin_message(m->view.team, x, task, e);
 }
 
+/* ---- by NCCL ---- */
+
+/* Begin message `number` of the queue of instruction s: to stage `other`, or
+ * from it. */
+static ckr_status
+begin_transfer(struct stage_messages *m, const struct ckr_instr *s,
+               uint32_t other, bool out, uint64_t number,
+               const struct pg_task *task, struct err *e)
+{
+	struct queue *q = &m->of[s->comm->tag];
+	const struct nccl_message x = { message_at(q, 0, number), q->bytes,
+		process_of(m, other, 0) / m->view.ranks, out };
+
+	return transfers_begin_message(m->transfers, &x, task,
+	                               &q->transfer[number % q->room], e);
+}
+
+/* Begin to receive the next arrival. */
+static ckr_status
+begin_arrival(struct stage_messages *m, struct arrivals *a,
+              const struct pg_task *task, struct err *e)
+{
+	const struct ckr_instr *s = a->all[a->at++].send;
+	const struct ckr_program *p = a == &m->step ? &m->view.lib->program[0]
+		: &m->view.lib->program[2];
+	struct queue *q = &m->of[s->comm->tag];
+	struct pg_task own = { .op = "receive", .step = task->step,
+		.of = p->tensor[p->arg[s->arg0]].name, .bytes = q->bytes };
+
+	return begin_transfer(m, s, s->stage, false, q->begun++, &own, e);
+}
+
+/* A program comes to what has this order; to an earlier one: it runs again. */
+static void
+come_to(struct arrivals *a, uint32_t order)
+{
+	if (order < a->last)
+		a->at = 0;
+	a->last = order;
+}
+
+/* The arrivals of the program that s is an instruction of, and its order among
+ * them. */
+static struct arrivals *
+arrivals_of(struct stage_messages *m, const struct ckr_instr *s,
+            uint32_t *order)
+{
+	const struct ckr_program *p = &m->view.lib->program[2];
+	bool evaluates = s >= p->instr && s < p->instr + p->ninstr;
+	struct arrivals *a = evaluates ? &m->evaluation : &m->step;
+
+	*order = evaluates ? (uint32_t)(s - p->instr) : m->turn;
+	come_to(a, *order);
+	return a;
+}
+
+static ckr_status
+begin_arrivals_before(struct stage_messages *m, struct arrivals *a,
+                      uint32_t order, const struct pg_task *task, struct err *e)
+{
+	while (a->at < a->n && a->all[a->at].order < order)
+		CKR_TRY(begin_arrival(m, a, task, e));
+	return CKR_OK;
+}
+
+void
+messages_begin_turn(struct stage_messages *m, uint32_t turn)
+{
+	m->turn = turn;
+	come_to(&m->step, turn);
+}
+
+ckr_status
+messages_begin_updates(struct stage_messages *m, uint64_t step, struct err *e)
+{
+	const struct pg_task task = { .step = step };
+
+	return begin_arrivals_before(m, &m->step, m->first_update, &task, e);
+}
+
+/* Up to message `number` of the queue that instruction s receives from. */
+static ckr_status
+begin_arrivals_to(struct stage_messages *m, const struct ckr_instr *s,
+                  uint64_t number, const struct pg_task *task, struct err *e)
+{
+	const struct queue *q = &m->of[s->comm->tag];
+	uint32_t order;
+	struct arrivals *a = arrivals_of(m, s, &order);
+
+	for (uint32_t k = 0; q->begun <= number; k++) {
+		if (k == a->n)
+			return out_of_order(s, e);
+		/* the program runs again, from the order that it ended with */
+		a->at = a->at < a->n ? a->at : 0;
+		CKR_TRY(begin_arrival(m, a, task, e));
+	}
+	return CKR_OK;
+}
+
+/* ---- both ---- */
+
 ckr_status
 messages_reserve(struct stage_messages *m, const struct ckr_instr *s,
                  uint32_t rank, const struct pg_task *task, void **room,
@@ -245,6 +443,14 @@ messages_reserve(struct stage_messages *m, const struct ckr_instr *s,
 
 	rank = m->view.team ? 0 : rank;
 	*room = message_at(q, rank, q->sent[rank]);
+	if (is_far(m, s) && m->view.gpu) {
+		uint32_t order;
+		struct arrivals *a = arrivals_of(m, s, &order);
+
+		CKR_TRY(begin_arrivals_before(m, a, order, task, e));
+		return transfers_await_message(m->transfers,
+			q->transfer[q->sent[0] % q->room], e);
+	}
 	if (is_far(m, s))
 		return pg_await_message(m->view.team, moving_message(m, s,
 			q->sent[0]), task, e);
@@ -259,6 +465,9 @@ messages_send(struct stage_messages *m, const struct ckr_instr *s,
 	struct queue *q = &m->of[s->comm->tag];
 	uint64_t number = q->sent[m->view.team ? 0 : rank]++;
 
+	if (is_far(m, s) && m->view.gpu)
+		return begin_transfer(m, s, s->comm->peer, true, number, task,
+		                      e);
 	return is_far(m, s) ? begin_message(m, s, number, task, e) : CKR_OK;
 }
 
@@ -277,6 +486,11 @@ messages_receive(struct stage_messages *m, const struct ckr_instr *s,
 	*message = message_at(q, rank, number);
 	if (!is_far(m, s))
 		return CKR_OK;
+	if (m->view.gpu) {
+		CKR_TRY(begin_arrivals_to(m, s, number, task, e));
+		return transfers_await_message(m->transfers,
+			q->transfer[number % q->room], e);
+	}
 	CKR_TRY(begin_message(m, s, number, task, e));
 	return pg_await_message(m->view.team, moving_message(m, s, number),
 	                        task, e);

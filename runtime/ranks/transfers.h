@@ -37,6 +37,8 @@ struct comm_view {
 	struct comm_mesh mesh;
 	uint32_t count;                 /* ranks that live here */
 	uint32_t rank;                  /* world rank of the first of them */
+	uint32_t messages;              /* between stages that may be under way
+	                                 * at once */
 	int threads;
 	void *user;
 	/* Address of operand 0 or 1 on rank r of this process. */
@@ -137,5 +139,25 @@ ckr_status transfers_wait(struct transfers *, struct transfer *,
                           struct err *);
 /* Forget all transfers, after a training step that failed. */
 void transfers_drop(struct transfers *);
+
+/* A message between ranks of two stages: n bytes of GPU memory. */
+struct nccl_message {
+	void *at;
+	uint64_t n;
+	uint32_t stage;                 /* the other rank's number among those
+	                                 * of CKR_STAGES */
+	bool out;
+};
+
+/* By NCCL, as another transfer in their order; *number: its number. */
+ckr_status transfers_begin_message(struct transfers *,
+                                   const struct nccl_message *,
+                                   const struct pg_task *, uint64_t *number,
+                                   struct err *);
+/* Kernels that are enqueued from now on wait for that transfer; 0: for none. */
+ckr_status transfers_await_message(struct transfers *, uint64_t number,
+                                   struct err *);
+/* Wait until all that have begun have ended. */
+ckr_status transfers_finish_messages(struct transfers *, struct err *);
 
 #endif

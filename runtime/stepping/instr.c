@@ -264,12 +264,24 @@ instr_fault_in_updates(struct stepping *c, const struct ckr_env *found)
 	return fault_somewhere(c);
 }
 
+/* Whether step i runs again to find a fault before step `end`.  Of stages steps
+ * of the same phase do, without messages: others have gone on. */
+static bool
+may_run_again(const struct stepping *c, const struct ckr_program *p,
+              uint32_t i, uint32_t end)
+{
+	return !c->lib->nstage || (!p->instr[i].comm
+	       && p->instr[i].phase == p->instr[end - 1].phase);
+}
+
 /* Kernels of a GPU have met bad data before step `end`: in which step, unless
  * there were updates, which would be done twice. */
 static ckr_status
 find_fault(struct stepping *c, const struct loaded_program *b, uint32_t end)
 {
 	for (uint32_t i = 0; i < end && end <= b->p->apply; i++) {
+		if (!may_run_again(c, b->p, i, end))
+			continue;
 		c->env.fault = NULL;
 		CKR_TRY(env_send(c));
 		CKR_TRY(instr_run(c, b, i));
@@ -298,6 +310,9 @@ instr_check_faults(struct stepping *c, const struct loaded_program *b,
 {
 	CKR_TRY(instr_check_launches(c, i));
 	CKR_TRY(env_read_back(c));
+	/* of a fault that is known others follow */
+	if (c->deferred.status != CKR_OK)
+		c->env.fault = NULL;
 	return c->env.fault ? find_fault(c, b, i) : CKR_OK;
 }
 
@@ -337,12 +352,14 @@ instr_agree(struct stepping *c)
 	struct pg_task task = { .op = "agreement on the step",
 		.step = c->progress->step + 1 };
 	struct finite_check *f = &c->finite;
+	/* others may wait for these */
+	ckr_status s = instr_defer(c, world_finish_messages(c->world), 0);
 	struct pg_vote v = { .status = c->deferred.status,
 		.order = c->deferred.order,
 		.flags = (f->nonfinite ? BAD : 0)
 			| (f->overflow ? OVERFLOW : 0) };
-	ckr_status s;
 
+	CKR_TRY(s);
 	CKR_TRY(world_finish_exchanges(c->world));
 	if (v.status != CKR_OK)
 		*c->err = c->deferred.err;

@@ -150,6 +150,8 @@ agree_on_updates(struct stepping *c, const struct loaded_program *b)
 
 	c->env.micro = c->env.nmicro - 1;
 	CKR_TRY(instr_defer(c, prefer_fault(c, b, i - 1, s), i));
+	s = world_begin_updates(c->world, c->progress->step + 1);
+	CKR_TRY(instr_defer(c, s, i));
 	return instr_agree(c);
 }
 
@@ -162,12 +164,12 @@ run_turn(struct stepping *c, struct loaded_program *b, const struct ckr_turn *t,
 	ckr_status s;
 
 	c->env.micro = t->micro;
-	world_take_slot(c->world, b, t->stage, t->slot);
+	world_begin_turn(c->world, b, t);
 	s = instr_defer(c, count_feed(c, t->micro), t->first);
 	if (s == CKR_OK)
 		s = count_begin_micro(c, b);
 	if (s == CKR_OK)
-		s = run_instrs(c, b, t->first, t->end);
+		s = instr_defer(c, run_instrs(c, b, t->first, t->end), t->end);
 	if (s == CKR_OK)
 		s = world_finish_exchanges(c->world);
 	if (has_loss(b, t) && (s == CKR_OK || s == CKR_ENAN))

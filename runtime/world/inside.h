@@ -45,6 +45,10 @@ struct memory {
  * inputs. */
 uint32_t place_first_rank(const struct world *, uint32_t r);
 
+/* Take a stage's ranks to the micro-batch in that slot. */
+void operands_take_slot(const struct world *, struct loaded_program *,
+                        uint32_t stage, uint32_t slot);
+
 /* Link tied tensors; false: no memory. */
 bool place_open_ties(struct world *);
 

@@ -58,13 +58,6 @@ choose_ranks(struct world *w, const char *so, uint32_t ranks)
 
 	w->stages = lib->nstage ? lib->nstage : 1;
 	w->chunks = lib->chunks ? lib->chunks : 1;
-	if (w->stages > 1 && w->team && lib->arch)
-		return err_set(w->err, CKR_EUNSUPPORTED, "%s: a pipeline on "
-		               "GPUs runs on the ranks of one process: "
-		               "expected ckrun --ranks %u without a launcher, "
-		               "found %u processes", so,
-		               each * w->stages / w->chunks,
-		               w->team->size);
 	each *= w->stages / w->chunks;
 	if (ranks && ranks % each)
 		return refuse_ranks(w, so, ranks, each);

@@ -143,8 +143,8 @@ take_slot(struct loaded_program *b, uint32_t r, uint32_t slot)
 }
 
 void
-world_take_slot(const struct world *w, struct loaded_program *b,
-                uint32_t stage, uint32_t slot)
+operands_take_slot(const struct world *w, struct loaded_program *b,
+                   uint32_t stage, uint32_t slot)
 {
 	FOR_STAGE (r, w, stage)
 		take_slot(b, r, slot);

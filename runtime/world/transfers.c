@@ -37,6 +37,16 @@ copy_from_host(void *user, void *at, const void *host, uint64_t n)
 	w->device->call->sync(w->device);
 }
 
+static ckr_status
+open_messages(struct world *w)
+{
+	struct message_view view = { w->lib, w->tp * w->dp, world_processes(w),
+		w->team, w->memory->nccl ? w->device : NULL };
+
+	return w->stages > 1 ? messages_open(&w->memory->messages, &view,
+	                                     w->err) : CKR_OK;
+}
+
 ckr_status
 transfers_open_world(struct world *w)
 {
@@ -49,12 +59,13 @@ transfers_open_world(struct world *w)
 		.copy_d2h = host ? NULL : copy_to_host,
 		.copy_h2d = host ? NULL : copy_from_host };
 
-	if (w->stages > 1)
-		CKR_TRY(messages_open(&w->memory->messages,
-			&(struct message_view){ w->lib, w->tp * w->dp,
-			                        world_processes(w),
-			                        w->team }, w->err));
-	return transfers_open(&w->memory->transfers, &view, w->err);
+	CKR_TRY(open_messages(w));
+	view.messages = messages_room(w->memory->messages);
+	CKR_TRY(transfers_open(&w->memory->transfers, &view, w->err));
+	if (w->memory->messages)
+		messages_set_transfers(w->memory->messages,
+		                       w->memory->transfers);
+	return CKR_OK;
 }
 
 static bool
@@ -62,6 +73,23 @@ joins_stages(const struct ckr_instr *s)
 {
 	return s->comm && s->comm->axis == CKR_STAGES
 	       && !comm_is_message(s->comm);
+}
+
+/* To the memory of messages, or from it: host memory, or with NCCL the GPU's.
+ */
+static void
+copy_message(struct world *w, void *to, const void *from, uint64_t n, bool out)
+{
+	const struct device_calls *call = w->device->call;
+
+	if (w->memory->nccl)
+		nccl_copy_rows(w->memory->nccl, false, to, from, n, 1, n, n);
+	else if (out)
+		call->copy_d2h(w->device, to, from, n);
+	else
+		call->copy_h2d(w->device, to, from, n);
+	if (!w->memory->nccl && !out)
+		call->sync(w->device);
 }
 
 static ckr_status
@@ -72,7 +100,7 @@ send_message(struct world *w, const struct ckr_instr *s, uint32_t rank,
 	void *room;
 
 	CKR_TRY(messages_reserve(m, s, rank, task, &room, w->err));
-	w->device->call->copy_d2h(w->device, room, from, task->bytes);
+	copy_message(w, room, from, task->bytes, true);
 	return messages_send(m, s, rank, task, w->err);
 }
 
@@ -84,8 +112,7 @@ receive_message(struct world *w, const struct ckr_instr *s, uint32_t rank,
 
 	CKR_TRY(messages_receive(w->memory->messages, s, rank, task, &message,
 	                         w->err));
-	w->device->call->copy_h2d(w->device, to, message, task->bytes);
-	w->device->call->sync(w->device);
+	copy_message(w, to, message, task->bytes, false);
 	return CKR_OK;
 }
 
@@ -229,7 +256,8 @@ join_chunks(struct world *w, const struct loaded_program *b, uint32_t i,
 	FOR_RANKS (r, w) {
 		uint32_t k = same_collective(p, i, world_stage(w, r));
 
-		memcpy(mine + r * n, b->ptr[r][p->instr[k].arg0], n);
+		w->device->call->copy_d2h(w->device, mine + r * n,
+		                          b->ptr[r][p->instr[k].arg0], n);
 	}
 	for (uint32_t k = 0; k < nrank; k++) {
 		count[k] = (int)(w->chunks * n);
@@ -247,11 +275,13 @@ join_chunks(struct world *w, const struct loaded_program *b, uint32_t i,
 	FOR_RANKS (r, w) {
 		uint32_t k = same_collective(p, i, world_stage(w, r));
 
-		memcpy(b->ptr[r][p->instr[k].arg0 + 1], y[world_stage(w, r)],
-		       n);
+		w->device->call->copy_h2d(w->device,
+			b->ptr[r][p->instr[k].arg0 + 1],
+			y[world_stage(w, r)], n);
 	}
+	w->device->call->sync(w->device);
 	free(mine);
-	return status;
+	return status == CKR_OK ? device_status(w->device, w->err) : status;
 }
 
 /* Between device and host memory, on every rank. */
@@ -286,6 +316,29 @@ begin_collective(struct world *w, const struct loaded_program *b, uint32_t i,
 		.bytes = (uint64_t)s->bytes } };
 
 	return transfers_begin(w->memory->transfers, &t, w->err);
+}
+
+void
+world_begin_turn(struct world *w, struct loaded_program *b,
+                 const struct ckr_turn *t)
+{
+	operands_take_slot(w, b, t->stage, t->slot);
+	messages_begin_turn(w->memory->messages,
+	                    (uint32_t)(t - w->lib->turn));
+}
+
+ckr_status
+world_begin_updates(struct world *w, uint64_t step)
+{
+	return messages_begin_updates(w->memory->messages, step, w->err);
+}
+
+ckr_status
+world_finish_messages(struct world *w)
+{
+	return w->memory->messages && w->memory->nccl
+	       ? transfers_finish_messages(w->memory->transfers, w->err)
+	       : CKR_OK;
 }
 
 ckr_status

@@ -205,9 +205,6 @@ void *world_input(const struct world *, const struct ckr_tensor *);
 bool world_is_direct(const struct world *, const struct ckr_tensor *);
 /* Set operands, again after blocks have moved; false: no memory. */
 bool world_set_operands(const struct world *, struct loaded_program *);
-/* Take a stage's ranks to the micro-batch in that slot. */
-void world_take_slot(const struct world *, struct loaded_program *,
-                     uint32_t stage, uint32_t slot);
 /* A tensor of program[0] on the ranks of another stage: the one that is tied to
  * it; NULL: they have none. */
 const struct ckr_tensor *world_tied(const struct world *,
@@ -333,6 +330,14 @@ ckr_status world_scatter_inputs(struct world *, const unsigned char *only);
 
 /* ---- transfers.c ---- */
 
+/* The instructions that follow are those of a turn of a stage that lives here.
+ */
+void world_begin_turn(struct world *, struct loaded_program *,
+                      const struct ckr_turn *);
+/* Updates of stages follow, in training step `step`. */
+ckr_status world_begin_updates(struct world *, uint64_t step);
+/* Wait for messages between stages that have begun. */
+ckr_status world_finish_messages(struct world *);
 /* Begin the transfer of instruction i, in training step `step`; end transfers
  * that end with it. */
 ckr_status world_begin_transfer(struct world *, const struct loaded_program *,

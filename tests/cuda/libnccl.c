@@ -12,8 +12,12 @@
  * CKR_FAKE_NCCL=late: what is sent is read some calls later, and what is
  * received is there some calls after it has come; until then it is NaN.  How
  * many calls differs between ranks.
+ * A message is over on both sides or on none: a rank that sends waits for the
+ * one that receives, as NCCL may do.
+ *
  * CKR_FAKE_NCCL=old: version 2.8.4.  CKR_FAKE_NCCL=error:N, hang:N: this rank's
- * collective N (from 0) fails, or never comes; absent: it never joins.
+ * collective N (from 0) fails, or never comes; message:N: its message N fails;
+ * absent: it never joins.
  * CKR_FAKE_NCCL_DIR is where folders are made (/dev/shm).
  */
 #include "runtime/device/nccl_api.h"
@@ -65,7 +69,7 @@ struct group {
 static struct group open_group;
 static const struct group *running;     /* occupies the GPU; NULL: none */
 static int depth;
-static uint64_t collectives;
+static uint64_t collectives, messages;
 
 static int
 wants(const char *what)
@@ -112,6 +116,50 @@ name_file(char *path, size_t n, const struct call *c, int from)
 	else
 		snprintf(path, n, "%s/c%llu.%d", c->comm->folder,
 		         (unsigned long long)c->number, from);
+}
+
+/* What who receives a message tells who sends it: it has come to that. */
+static void
+name_answer(char *path, size_t n, const struct call *c)
+{
+	int mine = c->comm->rank;
+
+	snprintf(path, n, "%s/q%d.%d.%llu", c->comm->folder,
+	         c->kind == SEND ? mine : c->peer,
+	         c->kind == SEND ? c->peer : mine,
+	         (unsigned long long)c->number);
+}
+
+static void
+answer(const struct call *c)
+{
+	char path[200];
+	FILE *f;
+
+	name_answer(path, sizeof path, c);
+	f = fopen(path, "w");
+	if (!f || fclose(f)) {
+		fprintf(stderr, "emulated NCCL: cannot write %s\n", path);
+		abort();
+	}
+}
+
+static int
+has_answer(const struct call *c)
+{
+	char path[200];
+
+	name_answer(path, sizeof path, c);
+	return !access(path, F_OK);
+}
+
+static void
+remove_answer(const struct call *c)
+{
+	char path[200];
+
+	name_answer(path, sizeof path, c);
+	unlink(path);
 }
 
 /* What all of them must agree in stands before what is sent. */
@@ -279,7 +327,7 @@ static int
 all_have_come(const struct call *c)
 {
 	if (c->kind == SEND)
-		return 1;
+		return has_answer(c);
 	if (c->kind == RECEIVE)
 		return has_come(c, c->peer);
 	for (int r = 0; r < c->comm->size; r++)
@@ -336,6 +384,10 @@ begin(struct group *g)
 	for (int i = 0; i < g->n; i++) {
 		const struct call *c = &g->call[i];
 
+		if (is_message(c) && wants_at("message", messages++)) {
+			c->comm->error = REMOTE;
+			return 0;
+		}
 		if (is_message(c))
 			continue;
 		if (wants_at("hang", collectives))
@@ -351,6 +403,8 @@ begin(struct group *g)
 		if (g->call[i].kind != RECEIVE)
 			write_file(&g->call[i], g->call[i].x,
 			           bytes_out(&g->call[i]));
+		else
+			answer(&g->call[i]);
 	if (wants("late"))
 		spoil(g);
 	g->call[0].stream->leave();
@@ -380,6 +434,8 @@ ready(void *arg)
 	for (int i = 0; i < g->n; i++)
 		if (g->call[i].kind != SEND)
 			receive(&g->call[i]);
+		else
+			remove_answer(&g->call[i]);
 	g->call[0].stream->leave();
 	if (comm->error)
 		return 0;

@@ -42,7 +42,11 @@ MODELS = {
     "vit": ("plan/vit-ts17-dyn", [], 8),
     "unet": ("unet-dynamo", [], 16),
     "mlp": ("mlp-mse", [], 24),
+    "stages": ("mlp-mse", [], 8),
+    "moe": ("qwen2-moe-dyn", [], 4),
 }
+DEVICES = {"moe": 4}  # of brute; 8, if not here
+EXPERTS = {"moe": 6}
 CASES = {  # of brute: options of --auto
     "gpt": [[]],
     "llama": [["--device", "A100-80GB"]],
@@ -55,6 +59,11 @@ CASES = {  # of brute: options of --auto
         ["--tp", "2", "--sp"],
         ["--pp", "2"],
     ],
+    "stages": [
+        ["--pp", "2", "--schedule", "interleaved=2"],
+        ["--pp", "2", "--schedule", "zb-h1"],
+    ],
+    "moe": [["--halves", "off"], ["--halves", "off", "--ep", "2"]],
 }
 LAYERS = {  # of layers: options of GPT, options of --auto for each search
     "gpt": (["--layers", 8, "--hidden", 64], [[], ["--memory-budget", "5MB"]]),
@@ -89,16 +98,70 @@ def step_seconds(plan, accum):
     return sum(schedule_seconds(plan["schedule"], i == accum - 1) for i in range(accum))
 
 
+def turn_seconds(stage, micro):
+    """Of a micro-batch, on average of those with the first and the second plan."""
+    other = stage.get("second_plan", dict(stage, slots=[]))
+    first, second = (step_seconds(s, 2) - step_seconds(s, 1) for s in (stage, other))
+    share = sum(m % stage["slots"] in other["slots"] for m in range(micro)) / micro
+    return first + share * (second - first)
+
+
 def pipeline_seconds(stages, micro):
     """Of a step: sum T + (N - 1) max T, and the longest update."""
-    turns = [step_seconds(s, 2) - step_seconds(s, 1) for s in stages]
-    update = max(step_seconds(s, 1) - t for s, t in zip(stages, turns))
+    turns = [turn_seconds(s, micro) for s in stages]
+    update = max(2 * step_seconds(s, 1) - step_seconds(s, 2) for s in stages)
     return sum(turns) + (micro - 1) * max(turns) + update
 
 
+def split_turns(stage, micro):
+    """Seconds of a stage's forward, backward and weight turns: the turns' seconds by what their
+    instructions compute."""
+    turn = step_seconds(stage, 2) - step_seconds(stage, 1)
+    steps = [s for s in stage["schedule"] if s["phase"] != "update"]
+    last = max(i for i, s in enumerate(steps) if s["phase"] in ("forward", "backward"))
+    weight = sum(s["seconds"] for s in steps[last + 1 :])
+    forward = sum(s["seconds"] for s in steps if s["phase"] == "forward")
+    one = turn / sum(s["seconds"] for s in steps)
+    return {"forward": one * forward, "weight": one * weight}, turn
+
+
+def scheduled_seconds(plan, micro):
+    """Of a step: each rank runs its turns in their order, as soon as what they receive is there."""
+    stages, ranks = plan["stages"], plan["pipeline"]["ranks"]
+    took, over, clock = [], {}, [0.0] * ranks
+    for stage in stages:
+        parts, turn = split_turns(stage, micro)
+        if not any(t["kind"] == "weight" for t in stage["turns"]):
+            parts["weight"] = 0
+        took.append(dict(parts, backward=turn - sum(parts.values())))
+    todo = [
+        sorted(
+            (t["order"], t["kind"], k, t["micro_batch"]) for k in own for t in stages[k]["turns"]
+        )
+        for own in (range(r, len(stages), ranks) for r in range(ranks))
+    ]
+    while any(todo):
+        for rank, turns in enumerate(todo):
+            while turns:
+                _, kind, k, m = turns[0]
+                before = (kind, k + {"forward": -1, "backward": 1}.get(kind, 0), m)
+                if kind in ("forward", "backward") and 0 <= before[1] < len(stages):
+                    if before not in over:
+                        break
+                    clock[rank] = max(clock[rank], over[before])
+                clock[rank] += took[k].get(kind, 0)
+                over[kind, k, m] = clock[rank]
+                turns.pop(0)
+    update = [2 * step_seconds(s, 1) - step_seconds(s, 2) for s in stages]
+    return max(clock) + max(sum(update[r::ranks]) for r in range(ranks))
+
+
 def measure(plan, micro):
-    stages = plan.get("stages")
-    return pipeline_seconds(stages, micro) if stages else step_seconds(plan, micro)
+    if "stages" not in plan:
+        return step_seconds(plan, micro)
+    if plan["pipeline"]["schedule"] != "1f1b":
+        return scheduled_seconds(plan, micro)
+    return pipeline_seconds(plan["stages"], micro)
 
 
 def computation(plan, accum):
@@ -110,11 +173,13 @@ def computation(plan, accum):
 
 
 def summary(plan):
-    """Of a pipeline: of the stage that needs most."""
+    """Of a pipeline: of the stage that needs most; bytes are those of a rank."""
     if "stages" not in plan:
         return plan["summary"]
-    of = [s["summary"] for s in plan["stages"]]
-    return {k: max(s[k] or 0 for s in of) for k in ("peak_bytes", "overhead", "budget_bytes")}
+    of, ranks = [s["summary"] for s in plan["stages"]], plan["pipeline"]["ranks"]
+    found = {k: max(s[k] or 0 for s in of) for k in ("overhead", "budget_bytes")}
+    peaks = [s["peak_bytes"] for s in of]
+    return dict(found, peak_bytes=max(sum(peaks[r::ranks]) for r in range(ranks)))
 
 
 class Test(ck.Bench):
@@ -135,7 +200,7 @@ class Test(ck.Bench):
         with open(out, encoding="utf-8") as f:
             return json.load(f), done
 
-    def configurations(self, devices, samples, fixed, given):
+    def configurations(self, devices, samples, fixed, given, experts=0):
         """All, as options; given: options that are kept."""
 
         def value(option):
@@ -146,23 +211,31 @@ class Test(ck.Bench):
                 continue
             if value("--tp") not in (tp, None) or value("--pp") not in (pp, None):
                 continue
+            if "--ep" in given and pp > 1:
+                continue
             stages = [0] if dp == 1 else range(2 if pp > 1 else 4)
             if value("--zero") is not None:
                 stages = [value("--zero")] if dp > 1 else []
             for batch in divisors(samples // dp):
-                few = samples // dp // batch < pp and "--pp" not in given
-                if (fixed and batch != fixed) or few:
+                micro = samples // dp // batch
+                few = micro < pp and "--pp" not in given
+                uneven = "interleaved=2" in given and micro % pp
+                if (fixed and batch != fixed) or few or uneven:
                     continue
-                both = tp > 1 and batch % 2 == 0 and pp == 1
+                both = tp > 1 and batch % 2 == 0 and pp == 1 and "--halves" not in given
+                shares = [e for e in divisors(dp) if pp == 1 and e > 1 and experts % e == 0]
+                shares = [value("--ep")] if "--ep" in given else [1, *(shares if experts else [])]
+                shares = [e for e in shares if dp % e == 0]
                 for sp in [False] if tp == 1 else [True] if "--sp" in given else [False, True]:
                     for halves in [False, True] if both else [False]:
                         for zero in stages:
                             groups = [g for g in divisors(dp) if 1 < g < dp] if zero else []
-                            for group in [0, *groups]:
-                                yield tp, sp, halves, dp, zero, group, batch, pp
+                            for group, ep in itertools.product([0, *groups], shares):
+                                if ep == 1 or not halves:
+                                    yield tp, sp, halves, dp, zero, group, batch, pp, ep
 
     def words(self, x, samples, fixed):
-        tp, sp, halves, dp, zero, group, batch, pp = x
+        tp, sp, halves, dp, zero, group, batch, pp, ep = x
         accum = "--microbatches" if pp > 1 else "--grad-accum"
         return [
             *([] if fixed else ["--dim", f"batch={batch}"]),
@@ -172,6 +245,7 @@ class Test(ck.Bench):
             *(["--sp"] if sp else []),
             *(["--halves", "on"] if halves else []),
             *(["--dp", dp] if dp > 1 else ["--dp", "off"] if tp > 1 else []),
+            *(["--ep", ep] if ep > 1 else []),
             *(["--zero", zero] if zero else []),
             *(["--zero-group", group] if group else []),
         ]
@@ -198,16 +272,16 @@ class Test(ck.Bench):
     def compare(self, name, more):
         what, samples = f"{name} {more}", MODELS[name][2]
         fixed = 2 if name == "unet" else 0
-        found, _ = self.auto(name, 8, *more)
+        devices, experts = DEVICES.get(name, 8), EXPERTS.get(name, 0)
+        found, _ = self.auto(name, devices, *more)
         if not found:
             return
         budget = ["--memory-budget", f"{found['budget_bytes']}B"] if found["budget_bytes"] else []
-        kept = [x for x in more if x not in ("--tp", "--sp", "--zero", "--pp")]
-        kept = kept[: kept.index("--memory-budget")] if "--memory-budget" in kept else kept
-        kept = [] if not any(x.startswith("--") for x in kept) else kept
+        at = [i for i, x in enumerate(more) if x in ("--device", "--schedule")]
+        kept = [x for i in at for x in more[i : i + 2]]
         rows = {r["options"]: r for r in found["candidates"] if not r["offload"]}
         seconds = {}
-        for x in self.configurations(8, samples, fixed, more):
+        for x in self.configurations(devices, samples, fixed, more, experts):
             words = [str(w) for w in self.words(x, samples, fixed)]
             text = " ".join(words) or "(no option)"
             if not self.check(text in rows, f"{what}: {text} is no candidate"):
@@ -343,7 +417,7 @@ class Test(ck.Bench):
         self.check(close >= (2 if more else 4), f"{what}: only {close} predictions")
         states = [r["state"] for r in found["candidates"]]
         said, predicted = f"{states.count('planned')} planned, ", states.count("predicted")
-        said += f"{predicted} predicted from models with fewer layers, " if predicted else ""
+        said += f"{predicted} predicted, " if predicted else ""
         self.check(said in done.stdout, f"{what}: expected '{said}', found {done.stdout[:300]}")
         print(f"{what}: {close} predictions, {len(rows)} configurations")
 

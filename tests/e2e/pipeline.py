@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Pipelines (--pp) on virtual ranks, beside one rank that takes the same micro-batches.
 
-    pipeline.py CKC CKRUN [--flags "--target cuda ..."] [models] [forms] [files] [evaluation]
-    [processes] [trace] [interleaved] [second] [zero_bubble] [some]
+    pipeline.py CKC CKRUN [--flags "--target cuda ..."] [models] [t5] [forms] [files] [evaluation]
+    [processes] [trace] [interleaved] [second] [zero_bubble] [some] [gpus]
 
 Stages are cut out of the graph that one rank runs, so losses, parameters and states are the same
 bits; every micro-batch has other samples.  models: transformers, dropout, a U-Net with skips over
@@ -13,14 +13,15 @@ its stages every step.  evaluation: of a data set.  processes: the files of virt
 and as torchrun starts them.  trace: the turns that stages take.  interleaved: the same for ranks
 with several stages, their memory, and what is refused.  second: budgets under which a stage takes
 two plans, with the peak that was planned.  zero_bubble: backward in two turns (--schedule zb-h1).
-some: a few of these, for other targets.
+some: a few of these, for other targets.  gpus: processes with an emulated GPU each, which exchange
+messages by a stand-in for NCCL, also as late as may be; and one of them that fails.
 """
 
-import json
 import os
 import re
 import shlex
 import shutil
+import subprocess
 import sys
 
 import numpy as np
@@ -36,6 +37,7 @@ FLAGS = shlex.split(ck.option("--flags", ""))
 STEPS, SAMPLES = 3, 56
 MODELS = ["chargpt-dyn-o24", "llama-dynamo", "bert-cls-dynamo", "gpt2-dropout-ts17", "unet-dynamo"]
 MODELS += ["resnet-dynamo-bn", "qwen2-moe-dyn", "clip-learnt-ts14"]
+T5 = "t5-ts17-dyn"
 SHAPES = [(2, 4), (3, 7), (4, 4), (2, 1)]  # stages, micro-batches
 FORMS = {
     "ranks": ["--tp", 2],
@@ -167,6 +169,16 @@ class Pipelines(ck.Bench):
         differ = [k for k in want[1] if k in got[1] and got[1][k] != want[1][k]]
         self.check(not differ, f"{what}: {len(differ)} tensors differ, such as {differ[:3]}")
 
+    def t5(self):
+        """An encoder, whose result skips to every layer of a decoder, and a tied embedding."""
+        poison = {"CKR_POISON": "1"}
+        for stages, micros in ((2, 4), (3, 4), (4, 7)):
+            self.one(T5, stages, micros, "", env=poison)
+        for stages in ((2, 2), (3, ZB), (4, ZB)):
+            self.one(T5, stages, 4, "", env=poison)
+        for stages in (3, (2, 2), (2, ZB)):
+            self.one(T5, stages, 4, ", ranks", "--tp", 2)
+
     def models(self):
         for i, stem in enumerate(MODELS):
             for k, shape in enumerate(SHAPES):
@@ -294,16 +306,16 @@ class Pipelines(ck.Bench):
         own = ["--pp", 2, "--microbatches", 3, "--tp", 2, "--dp", 2, "--zero", 1]
         self.spread("processes", 8, own)
 
-    def spread(self, what, n, own, *more):
+    def spread(self, what, n, own, *more, stem="llama-dynamo", envs=(None,)):
         """The same bits in n processes as in one."""
-        flags, data = self.model("llama-dynamo")
+        flags, data = self.model(stem)
         so = self.path("p.so")
-        self.must(self.ckc(*flags, *own, "-o", so, "--quiet"), f"{what}: compile")
+        self.must(self.ckc(*flags, *own, *FLAGS, "-o", so, "--quiet"), f"{what}: compile")
         done, log, save = self.train("p.so", data, n, *more)
         self.must(done, f"{what}: virtual ranks")
         want = ck.losses(log), ck.content(save)
         run = ["--data", data, "--steps", STEPS, "--seed", 5, "--threads", 1, "--quiet", *more]
-        run += ["--log", self.path("q.log"), "--save", self.path("q.st")]
+        run += ["--log", self.path("q.log"), "--save", self.path("q.st"), "--comm-timeout", 120]
         if "--schedule" in own:
             # a folder with the part of each process
             parts = [self.path("parts/") if x == self.path("q.st") else x for x in run]
@@ -312,10 +324,13 @@ class Pipelines(ck.Bench):
             done = self.ckrun("merge", self.path("parts"), "-o", self.path("q.st"))
             self.must(done, f"{what}: merge")
             self.check(ck.content(self.path("q.st")) == want[1], f"{what}: parts differ")
-        done = spread.run(n, [self.ckrun_path, so, *run], cwd=self.work)
-        self.must(done, f"{what}: torchrun")
-        got = ck.losses(self.path("q.log")), ck.content(self.path("q.st"))
-        self.check(got == want, f"{what}: torchrun: other losses or parameters")
+        for env in envs:
+            os.remove(self.path("q.log")) if os.path.exists(self.path("q.log")) else None
+            done = spread.run(n, [self.ckrun_path, so, *run], cwd=self.work, env=env)
+            self.must(done, f"{what} {env}: torchrun")
+            self.check("emulated" not in done.stderr, f"{what} {env}: {done.stderr}")
+            got = ck.losses(self.path("q.log")), ck.content(self.path("q.st"))
+            self.check(got == want, f"{what} {env}: torchrun: other losses or parameters")
         mpirun = shutil.which("mpirun")
         module = os.path.join(os.path.dirname(self.ckrun_path), "ckr_mpi.so")
         if not mpirun or not os.path.exists(module):
@@ -328,26 +343,49 @@ class Pipelines(ck.Bench):
         got = ck.losses(self.path("q.log")), ck.content(self.path("q.st"))
         self.check(got == want, f"{what}: MPI: other losses or parameters")
 
+    def turns(self, what, own, *rows):
+        """What --trace shows of a step: a row of turns for each rank, one after the other.  A turn
+        is its kind, its stage and its micro-batch (b2.0), without the stage that of the rank."""
+        flags, data = self.model("chargpt-dyn-o24")
+        so = self.path("t.so")
+        self.must(self.ckc(*flags, *own, "-o", so, "--quiet"), f"{what}: compile")
+        run = ["--data", data, "--steps", 1, "--quiet", "--trace", "t.json"]
+        self.must(self.ckrun(so, "--ranks", len(rows), *run), f"{what}: run")
+        events = ck.plan(self.path("t.json"))["traceEvents"]
+        for rank, row in enumerate(rows):
+            want = [x if "." in x else f"{x[0]}{rank}.{x[1:]}" for x in row.split()]
+            turns = [e for e in events if e.get("cat") == "turn" and e["tid"] == rank + 1]
+            found = [
+                f"{e['name'][0]}{e['args'].get('stage', rank)}.{e['args']['micro']}" for e in turns
+            ]
+            # updates of a rank's stages may come in any order
+            last = sum(x[0] == "u" for x in want)
+            found[-last:] = sorted(found[-last:])
+            self.check(found == want, f"{what}: rank {rank}: {found}")
+            ends = [(e["ts"], e["ts"] + e["dur"]) for e in turns]
+            apart = all(a[1] <= b[0] + 1e-3 for a, b in zip(ends, ends[1:]))
+            self.check(apart, f"{what}: rank {rank}: turns overlap: {ends}")
+
     def trace(self):
         """1F1B: forward turns of as many micro-batches as stages follow, then forward and backward
         in turns."""
-        flags, data = self.model("chargpt-dyn-o24")
-        so = self.path("t.so")
-        self.must(self.ckc(*flags, "--pp", 3, "--microbatches", 4, "-o", so, "--quiet"), "trace")
-        done = self.ckrun(
-            *(so, "--ranks", 3, "--data", data, "--steps", 1, "--quiet", "--trace", "t.json")
+        self.turns(
+            "trace",
+            ["--pp", 3, "--microbatches", 4],
+            "f0 f1 f2 b0 f3 b1 b2 b3 n3 u3",
+            "f0 f1 b0 f2 b1 f3 b2 b3 n3 u3",
+            "f0 b0 f1 b1 f2 b2 f3 b3 n3 u3",
         )
-        self.must(done, "trace: run")
-        events = ck.plan(self.path("t.json"))["traceEvents"]
-        for stage, want in enumerate(
-            ("f0 f1 f2 b0 f3 b1 b2 b3", "f0 f1 b0 f2 b1 f3 b2 b3", "f0 b0 f1 b1 f2 b2 f3 b3")
-        ):
-            turns = [e for e in events if e.get("cat") == "turn" and e["tid"] == stage + 1]
-            found = [f"{e['name'][0]}{e['args']['micro']}" for e in turns]
-            ends = [(e["ts"], e["ts"] + e["dur"]) for e in turns]
-            self.check(found == [*want.split(), "n3", "u3"], f"trace: stage {stage}: {found}")
-            apart = all(a[1] <= b[0] + 1e-3 for a, b in zip(ends, ends[1:]))
-            self.check(apart, f"trace: stage {stage}: turns overlap: {ends}")
+
+    def peak(self, so, data, ranks, most, what, *more, env=None):
+        """A run touches what is planned for the rank that needs most; its losses."""
+        done, log, _ = self.train(so, data, ranks, "--stats", *more, env=env)
+        self.must(done, what)
+        self.check(f"planned {most};" in done.stdout, f"{what}: not {most}: {done.stdout}")
+        rows = ck.log_rows(log)
+        peak = max(row["peak_bytes"] for row in rows)
+        self.check(0.9 * most <= peak <= most, f"{what}: measured {peak}, planned {most}")
+        return [row["loss"] for row in rows]
 
     def interleaved(self):
         for stem, stages, micros, form in INTERLEAVED:
@@ -359,7 +397,13 @@ class Pipelines(ck.Bench):
         self.spread("interleaved processes", 4, [*own, "--tp", 2], "--clip", 0.1)
         self.spread("interleaved replicas", 4, [*own, "--dp", 2, "--zero", 1])
         self.interleaved_memory()
-        self.interleaved_trace()
+        # Narayanan et al. 2021, figure 4
+        self.turns(
+            "interleaved: trace",
+            ["--pp", 2, "--schedule", "interleaved=2", "--microbatches", 2],
+            "f0.0 f0.1 f2.0 f2.1 b2.0 b2.1 b0.0 b0.1 n0.1 n2.1 u0.1 u2.1",
+            "f1.0 f1.1 f3.0 b3.0 f3.1 b3.1 b1.0 b1.1 n1.1 n3.1 u1.1 u3.1",
+        )
         flags, _ = self.model("chargpt-dyn-o24")
         for more, want in (
             (["--microbatches", 7], "--microbatches 8 or --microbatches 6"),
@@ -392,12 +436,7 @@ class Pipelines(ck.Bench):
         p = ck.plan(plan)["pipeline"]
         self.check(p["peak_bytes"] == most, f"interleaved: claim {p['peak_bytes']}, {most}")
         self.least_budget(flags, own[:-2], plan)
-        done, log, _ = self.train("m.so", data, 2, "--stats")
-        self.must(done, "interleaved: run within a budget")
-        self.check(f"planned {most};" in done.stdout, f"interleaved: not {most}: {done.stdout}")
-        with open(log) as f:
-            peak = max(json.loads(row)["peak_bytes"] for row in f)
-        self.check(0.9 * most <= peak <= most, f"interleaved: measured peak {peak}, planned {most}")
+        self.peak("m.so", data, 2, most, "interleaved: run within a budget")
 
     def least_budget(self, flags, own, plan):
         """One byte is refused, with the least budget, which works; a byte less does not."""
@@ -412,27 +451,6 @@ class Pipelines(ck.Bench):
         self.check(found <= least, f"interleaved: {found} bytes within {least}")
         done = self.ckc(*form, least - 1)
         self.check(done.returncode == 1, f"interleaved: {least - 1} works too")
-
-    def interleaved_trace(self):
-        """Narayanan et al. 2021, figure 4: two ranks with two stages."""
-        flags, data = self.model("chargpt-dyn-o24")
-        so = self.path("t.so")
-        own = ["--pp", 2, "--schedule", "interleaved=2", "--microbatches", 2]
-        self.must(self.ckc(*flags, *own, "-o", so, "--quiet"), "interleaved: trace")
-        run = ["--data", data, "--steps", 1, "--quiet", "--trace", "t.json"]
-        self.must(self.ckrun(so, "--ranks", 2, *run), "interleaved: trace")
-        events = ck.plan(self.path("t.json"))["traceEvents"]
-        for rank, want in enumerate(
-            (
-                "f0.0 f0.1 f2.0 f2.1 b2.0 b2.1 b0.0 b0.1 n0.1 n2.1 u0.1 u2.1",
-                "f1.0 f1.1 f3.0 b3.0 f3.1 b3.1 b1.0 b1.1 n1.1 n3.1 u1.1 u3.1",
-            )
-        ):
-            turns = [e for e in events if e.get("cat") == "turn" and e["tid"] == rank + 1]
-            found = [f"{e['name'][0]}{e['args']['stage']}.{e['args']['micro']}" for e in turns]
-            # updates of a rank's stages may come in any order
-            found[-2:] = sorted(found[-2:])
-            self.check(found == want.split(), f"interleaved: trace of rank {rank}: {found}")
 
     def second(self):
         found = [self.second_plan(*case) for case in SECOND]
@@ -482,13 +500,8 @@ class Pipelines(ck.Bench):
         peaks = [max(p["summary"]["peak_bytes"] for p in both) for both in plans]
         most = max(sum(peaks[r :: shape[0]]) for r in range(shape[0]))
         ranks = shape[0] * (2 if "--tp" in form or "--dp" in form else 1)
-        more = ["--stats", "--trace", self.path("second.trace")]
-        done, log, _ = self.train("pp.so", self.path(stem + ".npz"), ranks, *more)
-        self.must(done, what)
-        self.check(f"planned {most};" in done.stdout, f"{what}: not {most}: {done.stdout}")
-        with open(log) as f:
-            peak = max(json.loads(row)["peak_bytes"] for row in f)
-        self.check(0.9 * most <= peak <= most, f"{what}: measured {peak}, planned {most}")
+        trace = ["--trace", self.path("second.trace")]
+        self.peak("pp.so", self.path(stem + ".npz"), ranks, most, what, *trace)
         if shape[1] == 1:
             self.second_turns(stages, ranks // shape[0], what)
 
@@ -512,7 +525,14 @@ class Pipelines(ck.Bench):
         own = ["--pp", 2, "--schedule", ZB, "--microbatches", 3]
         self.spread("zero bubble processes", 8, [*own, "--tp", 2, "--dp", 2, "--zero", 1])
         self.zero_bubble_memory()
-        self.zero_bubble_trace()
+        # Qi et al. 2023, figure 3: weight turns lag behind by the number of the rank
+        self.turns(
+            "zero bubble: trace",
+            ["--pp", 3, "--microbatches", 4, "--schedule", ZB],
+            "f0 f1 f2 b0 w0 f3 b1 w1 b2 w2 b3 w3 n3 u3",
+            "f0 f1 b0 f2 b1 w0 f3 b2 w1 b3 w2 w3 n3 u3",
+            "f0 b0 f1 b1 f2 b2 w0 f3 b3 w1 w2 w3 n3 u3",
+        )
         flags, _ = self.model("chargpt-dyn-o24")
         for more, want in (
             (["--dump=memory"], "--pp without --dump=memory"),
@@ -543,35 +563,66 @@ class Pipelines(ck.Bench):
             self.check(most <= free * part, f"zero bubble: {most} bytes beyond {part} of {free}")
             again = sum(s["summary"]["recompute_seconds"] for s in stages)
             self.check((part < 1) == (again > 0), f"zero bubble: {part}: recompute {again}")
-            done, log, _ = self.train("z.so", data, 3, "--stats", env={"CKR_POISON": "1"})
-            self.must(done, f"zero bubble: run with {part} of {free} bytes")
-            with open(log) as f:
-                rows = [json.loads(row) for row in f]
-            peak = max(row["peak_bytes"] for row in rows)
-            self.check(0.9 * most <= peak <= most, f"zero bubble: measured {peak}, planned {most}")
-            losses = [row["loss"] for row in rows]
+            what = f"zero bubble: run with {part} of {free} bytes"
+            losses = self.peak("z.so", data, 3, most, what, env={"CKR_POISON": "1"})
             first = first or losses
             self.check(losses == first, f"zero bubble: {losses}, not {first}")
 
-    def zero_bubble_trace(self):
-        """Qi et al. 2023, figure 3: weight turns lag behind by the number of the rank."""
+    def gpus(self):
+        """Processes with a GPU each: the bits of virtual ranks on one."""
+        os.environ.update(CKR_FAKE_GPUS="4", CKR_FAKE_NCCL_DIR=self.work)
+        late, gpt = (None, {"CKR_FAKE_NCCL": "late"}), "chargpt-dyn-o24"
+        two, four = ["--pp", 2, "--microbatches", 4], ["--pp", 4, "--microbatches", 6]
+        chunks = [*two, "--schedule", "interleaved=2"]
+        self.spread("GPUs", 2, two, stem=gpt, envs=late)
+        self.spread("GPUs, 4 stages", 4, four, "--clip", 0.1, stem=gpt, envs=late)
+        self.spread("GPUs, zb-h1", 4, [*four, "--schedule", ZB], envs=late)
+        self.spread("GPUs, interleaved", 2, chunks, "--clip", 0.1, stem=T5, envs=late)
+        self.spread("GPUs, ranks", 4, [*two, "--tp", 2, "--sp"], envs=late)
+        self.spread("GPUs, interleaved ranks", 4, [*chunks, "--tp", 2], "--clip", 0.1, envs=late)
+        self.spread("GPUs, replicas", 4, [*two, "--dp", 2, "--zero", 1], envs=late)
+        self.gpus_second()
+        self.gpus_evaluate(chunks)
+        self.gpus_fail()
+
+    def gpus_second(self):
+        own = ["--pp", 2, "--microbatches", 5]
+        found = self.second_budget(self.model("gpt2-dynamo-dyn")[0], own, "GPUs, two plans")
+        if self.check(found, "GPUs: no budget for two plans"):
+            own += ["--memory-budget", f"{found[0]}B"]
+            self.spread("GPUs, two plans", 2, own, stem="gpt2-dynamo-dyn")
+
+    def gpus_evaluate(self, own):
+        flags, data = self.model(T5)
+        self.must(self.ckc(*flags, *own, *FLAGS, "-o", self.path("v.so")), "GPUs: evaluation")
+        got = [self.evaluate("v.so", 2, data, None, processes=x) for x in (False, True)]
+        self.check(got[0] and got[0] == got[1], f"GPUs: evaluation: {[x and x[0] for x in got]}")
+
+    def gpus_fail(self):
+        """A label out of range, which only the last stage reads; a message that NCCL loses."""
         flags, data = self.model("chargpt-dyn-o24")
-        so = self.path("t.so")
-        own = ["--pp", 3, "--microbatches", 4, "--schedule", ZB]
-        self.must(self.ckc(*flags, *own, "-o", so, "--quiet"), "zero bubble: trace")
-        run = ["--data", data, "--steps", 1, "--quiet", "--trace", "t.json"]
-        self.must(self.ckrun(so, "--ranks", 3, *run), "zero bubble: trace")
-        events = ck.plan(self.path("t.json"))["traceEvents"]
-        for stage, want in enumerate(
-            (
-                "f0 f1 f2 b0 w0 f3 b1 w1 b2 w2 b3 w3",
-                "f0 f1 b0 f2 b1 w0 f3 b2 w1 b3 w2 w3",
-                "f0 b0 f1 b1 f2 b2 w0 f3 b3 w1 w2 w3",
-            )
-        ):
-            turns = [e for e in events if e.get("cat") == "turn" and e["tid"] == stage + 1]
-            found = [f"{e['name'][0]}{e['args']['micro']}" for e in turns]
-            self.check(found == [*want.split(), "n3", "u3"], f"zero bubble: {stage}: {found}")
+        so, bad = self.path("b.so"), self.path("bad.npz")
+        self.must(self.ckc(*flags, *PP, *FLAGS, "-o", so), "GPUs: one fails")
+        x = dict(np.load(data))
+        labels = next(k for k in x if "label" in k or "target" in k)
+        x[labels] = x[labels].copy()
+        x[labels][:, 3] = 4711
+        np.savez(bad, **x)
+        argv = [self.ckrun_path, so, "--steps", 1, "--threads", 1, "--comm-timeout", 8, "--data"]
+        here = self.run([*argv, bad, "--ranks", 3])
+        for done in here, spread.run(3, [*argv, bad], cwd=self.work):
+            told = re.findall("^ckrun: .*", done.stderr, re.M)
+            named = len(told) == 1 and re.search(r"step 1: node '.*' \(.*\): .*: 4711", told[0])
+            self.check(done.returncode == 1 and named, f"GPUs: a label: {done.returncode}, {told}")
+        port = {"MASTER_PORT": spread.free_port()}
+        how = dict(stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, cwd=self.work)
+        lost = {**port, "CKR_FAKE_NCCL": "message:2"}
+        ranks = spread.start(3, [*argv, data], [0, 2], port, **how)
+        ranks += spread.start(3, [*argv, data], [1], lost, **how)
+        text = "".join(p.communicate(timeout=60)[1] for p in ranks)
+        status = [p.returncode for p in ranks]
+        named = re.search(r"step 1: (send|receive) of '.*' \(\d+ bytes\): remote process", text)
+        self.check(all(x == 3 for x in status) and named, f"GPUs: a message: {status}, {text}")
 
     def some(self):
         # a GPU's products end in other sums where a stage ends
@@ -587,6 +638,7 @@ def main():
     bench = Pipelines()
     parts = [
         "models",
+        "t5",
         "forms",
         "files",
         "evaluation",

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """A stage of a pipeline is killed or stopped while it trains, started by mpirun or as by torchrun.
 
-    pipeline_gone.py CKC CKRUN [mpi] [sockets]
+    pipeline_gone.py CKC CKRUN [--flags "--target cuda ..."] [mpi] [sockets]
 
 The others name its rank and end in time with a status other than 0.  No process is left, and the
 last checkpoint is whole.  A step of the run writes one.
@@ -9,6 +9,7 @@ last checkpoint is whole.  A step of the run writes one.
 
 import os
 import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -23,7 +24,7 @@ sys.path.insert(0, ck.TOOLS)
 import spread
 
 STAGES, VICTIM = 3, 1
-FLAGS = ["--pp", STAGES, "--microbatches", 6]
+FLAGS = ["--pp", STAGES, "--microbatches", 6, *shlex.split(ck.option("--flags", ""))]
 # One that waits longer than another may name that one, too: it has given up before.
 NAMED = rf"ranks? (?:\d+, )*{VICTIM}(?:, \d+)*"
 SIGNALS = {
@@ -95,6 +96,8 @@ class Gone(processes.Processes):
 
 def main():
     bench = Gone()
+    # where GPUs are emulated
+    os.environ.update(CKR_FAKE_GPUS=str(STAGES), CKR_FAKE_NCCL_DIR=bench.work)
     os.environ["ASAN_OPTIONS"] = os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0"
     bench.build_once()
     for part in bench.names or ["mpi", "sockets"]:

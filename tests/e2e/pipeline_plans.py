@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """Plans of pipelines: places to cut, and budgets that a stage cannot meet.
 
-    pipeline_plans.py CKC CKRUN [cuts] [budgets]
+    pipeline_plans.py CKC CKRUN [cuts] [budgets] [notes]
 
 cuts: --stage with the values that ckc chose gives the same stages, with others stages that hold the
 parameters read up to there; names that are no place are refused with places nearby.  budgets: a
 refusal names the stage and its least bytes, which work for it, and the least bytes for all, which
-work; what it says to type compiles.
+work; what it says to type compiles.  notes: what is chosen, and why a library cannot evaluate.
 """
 
 import os
@@ -20,7 +20,7 @@ STEM = "gpt2-dynamo-dyn"
 DIMS = ["--dim", "batch=2", "--dim", "seq=16"]
 PP = ["--pp", 3, "--microbatches", 4]
 EACH = re.compile(r"for stage (\d) of 3; smallest budget that works: (\d+) B")
-ALL = re.compile(r"smallest budget that works for all stages: (\d+) B")
+ALL = re.compile(r", for all stages: (\d+) B")
 
 
 class Plans(ck.Bench):
@@ -76,16 +76,18 @@ class Plans(ck.Bench):
         done, plan = self.plan(*PP)
         peaks = [s["summary"]["peak_bytes"] for s in plan["stages"]]
         text = self.refused(EACH.pattern, *PP, "--memory-budget", "1kB")
-        each, every = EACH.search(text), ALL.search(text)
-        self.check(each and int(each[1]) == 0, f"budgets: {text}")
-        least = int(every[1] if every else each[2])
+        line = next(x for x in text.splitlines() if "is too small" in x)
+        each, every = EACH.search(line), ALL.search(line)
+        if not self.check(each and every and int(each[1]) == 0, f"budgets: {text}"):
+            return
+        least = int(every[1])
+        self.check(least > int(each[2]), f"budgets: no other stage needs more: {line}")
         self.check(int(each[2]) <= peaks[0] and least <= max(peaks), f"budgets: {least}: {peaks}")
         done, _ = self.plan(*PP, "--memory-budget", f"{least}B")
         self.must(done, f"budgets: least of all, {least}")
         self.refused(r"for stage \d of 3", *PP, "--memory-budget", f"{least - 1}B")
-        if int(each[2]) < least:
-            text = self.refused(EACH.pattern, *PP, "--memory-budget", f"{each[2]}B")
-            self.check(EACH.search(text)[1] != "0", f"budgets: stage 0 again: {text}")
+        text = self.refused(EACH.pattern, *PP, "--memory-budget", f"{each[2]}B")
+        self.check(EACH.search(text)[1] != "0", f"budgets: stage 0 again: {text}")
         self.check("--update-in-backward" not in text and "--offload" not in text, text)
         tries = re.findall(r"try: (--(?:pp|stage|microbatches|dim).*)", text)
         self.check(any("--pp 6" in t for t in tries), f"budgets: {text}")
@@ -98,10 +100,24 @@ class Plans(ck.Bench):
             done, _ = self.plan(*own, *more, *words)
             self.must(done, f"budgets: {line}")
 
+    def notes(self):
+        done, _ = self.plan(*PP, "--tp", 2, "--halves", "auto")
+        self.must(done, "notes: --halves auto")
+        self.check("--halves auto takes off: stages" in done.stderr, f"notes: {done.stderr}")
+        self.refused("--halves on cannot be combined", *PP, "--tp", 2, "--halves", "on")
+        # replicas have pieces of masters in float32, and whole copies in 16 bits
+        model, so = os.path.join(ck.MODELS, STEM + ".onnx"), self.path("n.so")
+        done = self.ckc(
+            *(model, *DIMS, *PP, "--dp", 2, "--zero", 1, "--dtype", "bf16", "-o", so),
+        )
+        named = re.search(r"cannot evaluate: evaluation needs '([^']+)', which", done.stderr)
+        self.must(done, "notes: --zero 1")
+        self.check(named and named[1].endswith("weight"), f"notes: {done.stderr}")
+
 
 def main():
     bench = Plans()
-    for part in bench.names or ["cuts", "budgets"]:
+    for part in bench.names or ["cuts", "budgets", "notes"]:
         getattr(bench, part)()
     bench.finish()
 

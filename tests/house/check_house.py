@@ -326,7 +326,7 @@ OPS = {
     "passes/context_parallel/cp_heads.c": (1, "attention"),
     "passes/context_parallel/cp_loss.c": (2, "losses over labels"),
     "passes/context_parallel/cp_version.c": (4, "attributes of collectives, slices, attention"),
-    "passes/expert_parallel/experts.c": (8, "products of experts, biases; which views keep dim 0"),
+    "passes/expert_parallel/experts.c": (9, "products of experts, biases; which views keep dim 0"),
     "passes/expert_parallel/exchange.c": (14, "products of experts; attributes that let rows pass"),
     "passes/data_parallel/dp_other_batch.c": (2, "what pass replicate puts between replicas"),
     "passes/evaluation/loss_formula.c": (

@@ -49,6 +49,26 @@ def flags_of(meta):
     return flags + ["--loss", loss, *meta.get("flags", []), "--plan-only", "--quiet"]
 
 
+NO_SECOND = 3  # exit status
+
+
+def run(argv):
+    return subprocess.run(
+        argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=300
+    )
+
+
+def run_second(tool, argv):
+    """Within the first of some budgets under which a stage has two plans."""
+    done = run([tool[0], "--peak", *argv])
+    peak = int(done.stdout) if done.returncode == 0 else 0
+    for k in range(1, 40) if peak else ():
+        done = run([*tool, "--second", *argv, f"--memory-budget={int(peak * (1 - k / 80))}B"])
+        if done.returncode != NO_SECOND:
+            break
+    return done
+
+
 def main():
     p = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -61,6 +81,9 @@ def main():
         "--pipelines",
         default="2x2,2x5,3x4,4x4,4x9",
         help="stages x micro-batches, or ranks x chunks x micro-batches; chunks zb: zb-h1",
+    )
+    p.add_argument(
+        "--second", action="store_true", help="within budgets under which a stage has two plans"
     )
     p.add_argument("names", nargs="*")
     o = p.parse_args()
@@ -77,16 +100,14 @@ def main():
             schedules = ["zb-h1" if c == "zb" else f"interleaved={c}" for c in chunks]
             with tempfile.TemporaryDirectory() as work:
                 write_setup(stem, int(micro), work)
-                argv = [o.tool]
-                argv += ["--tolerance", o.tolerance] if o.tolerance else []
-                argv += ["--clip"] if "--clip" in o.flags.split() else []
-                argv += [work, stem + ".onnx", *flags_of(meta)]
+                tool = [o.tool]
+                tool += ["--tolerance", o.tolerance] if o.tolerance else []
+                tool += ["--clip"] if "--clip" in o.flags.split() else []
+                argv = [work, stem + ".onnx", *flags_of(meta)]
                 argv += [x for x in o.flags.split() if x != "--clip"]
                 argv += [f"--pp={stages}", f"--microbatches={micro}"]
                 argv += [f"--schedule={c}" for c in schedules]
-                done = subprocess.run(
-                    argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=300
-                )
+                done = run_second(tool, argv) if o.second else run([*tool, *argv])
             ran += 1
             failed += done.returncode != 0
             lines = done.stdout.strip().splitlines() or [""]

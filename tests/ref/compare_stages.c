@@ -1,12 +1,14 @@
 /* A pipeline against one rank, in double precision: losses, gradients,
  * parameters and states have the same bits.
  *
- *     ref_stages [--clip] [--tolerance X] DIR CKC-ARGUMENTS...
+ *     ref_stages [--clip] [--second] [--tolerance X] DIR CKC-ARGUMENTS...
+ *     ref_stages --peak DIR CKC-ARGUMENTS...
  *
  * DIR/setup as in train.h; "-": none.  The arguments have --pp; one rank runs
  * them without it, with as many micro-batches (--grad-accum).  With --clip,
  * squares are summed in another order, so that 1e-12 of the largest element
- * counts as equal.
+ * counts as equal.  With --second, exit status 3 unless a stage has two plans.
+ * --peak prints the bytes of the stage that needs most.
  */
 #include <math.h>
 #include <stdio.h>
@@ -17,7 +19,7 @@
 #include "tests/ref/stages.h"
 
 static double tolerance;
-static bool clips;
+static bool clips, wants_second, wants_peak;
 
 enum { STEPS = 2 };
 
@@ -36,6 +38,8 @@ open_run(struct run *r, const char *dir, int argc, char **argv, bool staged)
 	if (!staged) {
 		r->cli.opt.stages = false;
 		r->cli.opt.pp = 0;
+		/* a budget is one of a stage */
+		r->cli.opt.budget_bytes = -1;
 	}
 	if (!run_compile(r))
 		return false;
@@ -125,6 +129,27 @@ compare_loss(double a, double b, int step)
 	return 1;
 }
 
+static int
+count_second(const struct pipeline *l)
+{
+	int n = 0;
+
+	for (int k = 0; k < l->nstage; k++)
+		n += l->stage[k].second.graph != NULL;
+	return n;
+}
+
+static int64_t
+largest_peak(const struct pipeline *l)
+{
+	int64_t most = 0;
+
+	for (int k = 0; k < l->nstage; k++)
+		if (stage_peak(&l->stage[k]) > most)
+			most = stage_peak(&l->stage[k]);
+	return most;
+}
+
 int
 main(int argc, char **argv)
 {
@@ -135,6 +160,8 @@ main(int argc, char **argv)
 
 	for (; argc > 3 && argv[1][0] == '-' && argv[1][1]; argv++, argc--) {
 		clips |= !strcmp(argv[1], "--clip");
+		wants_second |= !strcmp(argv[1], "--second");
+		wants_peak |= !strcmp(argv[1], "--peak");
 		tolerance = clips ? 1e-12 : tolerance;
 		if (!strcmp(argv[1], "--tolerance")) {
 			tolerance = atof(argv[2]);
@@ -147,6 +174,10 @@ main(int argc, char **argv)
 		return 2;
 	ok = open_run(&a, argv[1], argc - 1, argv + 1, false)
 		&& open_run(&b, argv[1], argc - 1, argv + 1, true);
+	if (ok && wants_peak)
+		return printf("%lld\n", (long long)largest_peak(b.pipeline)) < 0;
+	if (ok && wants_second && !count_second(b.pipeline))
+		return 3;
 	if (ok && strcmp(argv[1], "-"))
 		ok = run_setup(&a);
 	if (ok) {
@@ -163,8 +194,9 @@ main(int argc, char **argv)
 		faults += compare_all(&a, p, nstage, &n);
 	}
 	if (ok)
-		printf("%d stages, %d micro-batches: loss %.9g, %d compared, "
-		       "%d faults\n", nstage, b.pipeline->nmicro, a.loss, n,
+		printf("%d stages, %d of two plans, %d micro-batches: loss "
+		       "%.9g, %d compared, %d faults\n", nstage,
+		       count_second(b.pipeline), b.pipeline->nmicro, a.loss, n,
 		       faults);
 	stages_run_free(p);
 	pipeline_free(b.pipeline);

@@ -63,6 +63,9 @@ bool interp_store(struct interp *, ValId, void *raw);
  * written: overwritten too early, a wrong view, unwritten scratch.  Results
  * are rounded to their dtypes.  Needs a graph with P_PLACED. */
 bool interp_place(struct interp *);
+/* From now on both have one arena, that of `with`, which outlives `it`; of the
+ * graphs of one memory plan, before they run. */
+void interp_share_arena(struct interp *it, const struct interp *with);
 const char *interp_error(const struct interp *);
 /* True if the interpreter knows the op. */
 bool interp_knows(Op);

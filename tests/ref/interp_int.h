@@ -28,6 +28,8 @@ struct interp {
 	} pool[3];                      /* of a placed graph of a pipeline; n 0:
 	                                 * there is none */
 	int64_t micro;                  /* its slots are in use */
+	bool differ;                    /* slots of pool[0] do: */
+	int64_t before;                 /* bytes of those before this one's */
 	bool runs_on;                   /* this is not the step's first turn */
 	struct mail *mail;              /* of this rank, by tag; NULL: there are
 	                                 * no stages */

@@ -19,6 +19,7 @@ struct placed {
 	unsigned char *arena;
 	size_t arena_bytes;
 	unsigned char **own;            /* by owner outside the arena */
+	bool borrowed;                  /* the arena is another's */
 };
 
 static bool
@@ -53,7 +54,8 @@ at_offset(const struct interp *it, int64_t offset)
 		const struct interp_pool *p = &it->pool[k];
 
 		if (offset >= p->at && offset < p->at + p->bytes)
-			at += it->micro % p->n * p->bytes;
+			at += k == 0 && it->differ ? it->before
+				: it->micro % p->n * p->bytes;
 	}
 	return it->placed->arena + at;
 }
@@ -226,6 +228,23 @@ interp_place(struct interp *it)
 }
 
 void
+interp_share_arena(struct interp *it, const struct interp *with)
+{
+	struct placed *p = it->placed, *of = with->placed;
+
+	if (!p || !of)
+		return;
+	free(p->arena);
+	if (of->arena_bytes < p->arena_bytes) {
+		of->arena = interp_need(realloc(of->arena, p->arena_bytes));
+		of->arena_bytes = p->arena_bytes;
+	}
+	p->arena_bytes = of->arena_bytes;
+	p->arena = of->arena;
+	p->borrowed = true;
+}
+
+void
 placed_free(struct interp *it)
 {
 	if (it->placed == NULL)
@@ -233,6 +252,7 @@ placed_free(struct interp *it)
 	for (ValId v = 0; v < it->g->nval; v++)
 		free(it->placed->own[v]);
 	free(it->placed->own);
-	free(it->placed->arena);
+	if (!it->placed->borrowed)
+		free(it->placed->arena);
 	free(it->placed);
 }

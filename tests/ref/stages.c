@@ -8,15 +8,22 @@
 
 #include "tests/ref/interp_int.h"
 
-struct stage {
-	const struct pipeline_stage *of;
+/* A plan of a stage. */
+struct form {
 	struct run run;
 	NodeId first[TURN_KINDS];       /* nodes by enum turn_kind */
 	NodeId end[TURN_KINDS];
+	double ***slot;                 /* by slot, then rank * nval + value */
+};
+
+struct stage {
+	const struct pipeline_stage *of;
+	struct form form[2];            /* of a stage with one plan the second
+	                                 * has no run */
+	struct form *now;               /* of the turn */
 	int turn;
 	NodeId at;                      /* next node; 0: the turn begins */
 	int slots;
-	double ***slot;                 /* by slot, then rank * nval + value */
 	int64_t *busy;                  /* by slot: 1 + its micro-batch; 0 */
 	int kept[2];                    /* micro-batches between forward and
 	                                 * backward, backward and weight turns */
@@ -50,7 +57,7 @@ is_written_over(const Graph *g, const Val *v)
 }
 
 static void
-each_value(struct stage *s, bool forward, bool backward, int slot, bool save)
+each_value(struct form *s, bool forward, bool backward, int slot, bool save)
 {
 	const Graph *g = s->run.g;
 
@@ -113,22 +120,60 @@ complain(const struct stages_run *p, const struct stage *s, const char *what)
 	return false;
 }
 
+/* What outlives a turn, from one plan of a stage to the other. */
 static void
-set_micro(struct stage *s, uint32_t micro)
+hand_over(struct form *from, struct form *to)
+{
+	FOR_VALS (v, to->run.g) {
+		ValId same = v->kind == V_TEMP || v->def || v->base ? 0
+			: val_counterpart(from->run.g, to->run.g,
+			                  val_id(to->run.g, v));
+
+		if (!same || v->kind == V_INPUT || v->kind == V_CONST)
+			continue;
+		for (int r = 0; r < spmd_ranks(to->run.s); r++)
+			interp_set(spmd_rank(to->run.s, r),
+			           val_id(to->run.g, v),
+			           interp_get(spmd_rank(from->run.s, r), same));
+	}
+}
+
+static bool
+is_second(const struct stage *s, const struct turn *t)
+{
+	return s->of->second.graph && t->kind < TURN_WEIGHT
+		&& s->of->second.has[t->slot];
+}
+
+static void
+set_micro(struct form *s, uint32_t micro)
 {
 	s->run.env.micro = micro;
 	run_feed(&s->run, micro);
 	spmd_set_env(s->run.s, &s->run.env);
 }
 
+/* Of slots before it each has the bytes of its plan. */
+static int64_t
+bytes_before(const struct pipeline_stage *s, int slot)
+{
+	int64_t sum = 0;
+
+	for (int k = 0; k < slot; k++)
+		sum += s->second.has[k] ? s->second.slot_bytes : s->slot_bytes;
+	return sum;
+}
+
 static void
 set_slot(struct stage *s, const struct turn *t)
 {
-	for (int r = 0; r < spmd_ranks(s->run.s); r++) {
-		struct interp *it = spmd_rank(s->run.s, r);
+	for (int r = 0; r < spmd_ranks(s->now->run.s); r++) {
+		struct interp *it = spmd_rank(s->now->run.s, r);
 
 		it->micro = t->micro;
 		it->runs_on = s->turn > 0;
+		it->differ = s->of->second.graph;
+		it->before = it->differ ? bytes_before(s->of, t->slot) : 0;
 	}
 }
 
@@ -155,18 +200,22 @@ begin_turn(struct stages_run *p, struct stage *s, const struct turn *t)
 	if (!update && (t->slot >= s->slots
 	                || (t->kind == TURN_WEIGHT && !s->of->weight_slots)))
 		return complain(p, s, "there is no such slot");
+	s->now = &s->form[is_second(s, t)];
+	if (is_second(s, t))
+		hand_over(&s->form[0], &s->form[1]);
 	set_slot(s, t);
-	set_micro(s, t->micro);
-	each_value(s, true, !update, -1, false);
+	set_micro(s->now, t->micro);
+	each_value(s->now, true, !update, -1, false);
 	if (first && s->busy[t->slot])
 		return complain(p, s, "the slot is not free");
 	if (!first && !update && s->busy[t->slot] != t->micro + 1)
 		return complain(p, s, "the slot has another micro-batch");
 	if (!first && !update) {
-		each_value(s, true, t->kind == TURN_WEIGHT, t->slot, false);
+		each_value(s->now, true, t->kind == TURN_WEIGHT, t->slot,
+		           false);
 		s->busy[t->slot] = 0;
 	}
-	s->at = s->first[t->kind];
+	s->at = s->now->first[t->kind];
 	/* updates of a rank wait for the norm together */
 	*order_of(p, s) += update;
 	return change_slots(p, s, t);
@@ -175,19 +224,21 @@ begin_turn(struct stages_run *p, struct stage *s, const struct turn *t)
 static void
 end_turn(struct stages_run *p, struct stage *s, const struct turn *t)
 {
-	const Graph *g = s->run.g;
-	double nmicro = s->run.env.nmicro;
+	struct run *run = &s->now->run;
+	double nmicro = run->env.nmicro;
 	bool leaves = t->kind == TURN_BACKWARD && s->of->weight_slots;
 
 	*order_of(p, s) += t->kind != TURN_UPDATE;
-	spmd_carry_over(s->run.s, s->first[t->kind], s->end[t->kind]);
+	spmd_carry_over(run->s, s->now->first[t->kind], s->now->end[t->kind]);
+	if (is_second(s, t))
+		hand_over(&s->form[1], &s->form[0]);
 	if (t->kind == TURN_FORWARD || leaves) {
-		each_value(s, true, leaves, t->slot, true);
+		each_value(s->now, true, leaves, t->slot, true);
 		s->busy[t->slot] = t->micro + 1;
 	}
-	if (t->kind == TURN_FORWARD && g->loss)
-		s->loss += *interp_get(spmd_rank(s->run.s, 0), g->loss)
-			/ (g->adds ? 1 : nmicro);
+	if (t->kind == TURN_FORWARD && run->g->loss)
+		s->loss += *interp_get(spmd_rank(run->s, 0), run->g->loss)
+			/ (run->g->adds ? 1 : nmicro);
 	s->at = 0;
 	s->turn++;
 }
@@ -219,8 +270,8 @@ node_of(const struct stage *s)
 {
 	const struct turn *t = turn_of(s);
 
-	return t && s->at && s->at < s->end[t->kind] ? &s->run.g->node[s->at]
-		: NULL;
+	return t && s->at && s->at < s->now->end[t->kind]
+		? &s->now->run.g->node[s->at] : NULL;
 }
 
 /* All stages wait for the sum over them. */
@@ -235,12 +286,12 @@ sum_stages(struct stages_run *p)
 		double sum = 0;         /* a scalar */
 
 		for (int k = 0; k < p->n; k++)
-			sum += *interp_get(spmd_rank(p->stage[k].run.s, r),
+			sum += *interp_get(spmd_rank(p->stage[k].now->run.s, r),
 			                   node_of(&p->stage[k])->in[0]);
-		if (p->stage[0].run.env.round)
+		if (p->stage[0].now->run.env.round)
 			sum = (float)sum;
 		for (int k = 0; k < p->n; k++)
-			interp_set(spmd_rank(p->stage[k].run.s, r),
+			interp_set(spmd_rank(p->stage[k].now->run.s, r),
 			           node_of(&p->stage[k])->out[0], &sum);
 	}
 	for (int k = 0; k < p->n; k++)
@@ -259,11 +310,13 @@ run_stage(struct stages_run *p, struct stage *s, bool *ran)
 			return true;
 		if (!s->at && !begin_turn(p, s, t))
 			return false;
-		while (s->at < s->end[t->kind]) {
-			if (must_wait(p, &s->run.g->node[s->at]))
+		while (s->at < s->now->end[t->kind]) {
+			struct run *run = &s->now->run;
+
+			if (must_wait(p, &run->g->node[s->at]))
 				return true;
-			if (!spmd_run(s->run.s, s->at, s->at + 1))
-				return complain(p, s, spmd_error(s->run.s));
+			if (!spmd_run(run->s, s->at, s->at + 1))
+				return complain(p, s, spmd_error(run->s));
 			s->at++;
 			*ran = true;
 		}
@@ -279,18 +332,19 @@ run_stage(struct stages_run *p, struct stage *s, bool *ran)
 static bool
 run_count_passes(struct stages_run *p, struct stage *s)
 {
-	const Graph *g = s->run.g;
+	struct form *f = &s->form[0];
+	const Graph *g = f->run.g;
 
-	for (NodeId from = 1, to; from < s->first[0]; from = to) {
+	for (NodeId from = 1, to; from < f->first[0]; from = to) {
 		to = from;
-		while (to < s->first[0]
+		while (to < f->first[0]
 		       && g->node[to].count_pass == g->node[from].count_pass)
 			to++;
 		for (int m = 0; m < p->r->pipeline->nmicro; m++) {
-			set_micro(s, (uint32_t)m);
-			if (!spmd_run(s->run.s, from, to))
-				return complain(p, s, spmd_error(s->run.s));
-			spmd_carry_over(s->run.s, from, to);
+			set_micro(f, (uint32_t)m);
+			if (!spmd_run(f->run.s, from, to))
+				return complain(p, s, spmd_error(f->run.s));
+			spmd_carry_over(f->run.s, from, to);
 		}
 	}
 	return true;
@@ -327,8 +381,11 @@ stages_run_step(struct stages_run *p, int step)
 	for (int k = 0; k < p->n; k++) {
 		struct stage *s = &p->stage[k];
 
-		s->run.env.step = (uint64_t)step;
-		s->run.env.nmicro = p->r->pipeline->nmicro;
+		for (int i = 0; i < 2; i++) {
+			s->form[i].run.env.step = (uint64_t)step;
+			s->form[i].run.env.nmicro = p->r->pipeline->nmicro;
+		}
+		s->now = &s->form[0];
 		s->turn = 0;
 		s->at = 0;
 		s->loss = 0;
@@ -355,13 +412,13 @@ stages_run_loss(const struct stages_run *p)
 struct run *
 stages_run_stage(struct stages_run *p, int stage)
 {
-	return &p->stage[stage].run;
+	return &p->stage[stage].form[0].run;
 }
 
 /* ---- setting up ---- */
 
 static void
-find_ranges(struct stage *s)
+find_ranges(struct form *s)
 {
 	const Graph *g = s->run.g;
 	NodeId id = 1;
@@ -381,42 +438,52 @@ find_ranges(struct stage *s)
 }
 
 static bool
-open_stage(struct stages_run *p, struct stage *s,
-           const struct pipeline_stage *of)
+open_form(struct stages_run *p, struct form *f, Graph *g, int slots)
 {
 	const struct run *r = p->r;
 	enum interp_round round;
-	int ranks;
 
-	s->of = of;
-	if (of->second.graph) {
-		fprintf(stderr, "stage %d has two plans: one is expected\n",
-		        (int)(s - p->stage));
-		return false;
-	}
-	s->run = (struct run){ .dir = r->dir, .arena = r->arena,
+	f->run = (struct run){ .dir = r->dir, .arena = r->arena,
 		.diag = r->diag, .cli = r->cli, .part = true };
-	run_adopt(&s->run, of->graph);
-	round = s->run.env.round;
-	s->run.env = r->env;
-	s->run.env.round = round;
-	if (r->dir && strcmp(r->dir, "-") && !run_setup(&s->run))
+	run_adopt(&f->run, g);
+	round = f->run.env.round;
+	f->run.env = r->env;
+	f->run.env.round = round;
+	if (r->dir && strcmp(r->dir, "-") && !run_setup(&f->run))
 		return false;
-	run_fill(&s->run);
-	find_ranges(s);
-	p->ranks = ranks = spmd_ranks(s->run.s);
-	s->slots = of->weight_slots ? of->through_slots : of->slots;
-	s->slot = interp_need(calloc((size_t)s->slots, sizeof *s->slot));
-	s->busy = interp_need(calloc((size_t)s->slots, sizeof *s->busy));
-	for (int k = 0; k < s->slots; k++)
-		s->slot[k] = interp_need(calloc((size_t)ranks * of->graph->nval,
-		                                sizeof **s->slot));
-	FOR_NODES (n, of->graph)
+	run_fill(&f->run);
+	find_ranges(f);
+	p->ranks = spmd_ranks(f->run.s);
+	f->slot = interp_need(calloc((size_t)slots, sizeof *f->slot));
+	for (int k = 0; k < slots; k++)
+		f->slot[k] = interp_need(calloc((size_t)p->ranks * g->nval,
+		                                sizeof **f->slot));
+	FOR_NODES (n, g)
 		if (n->op == OP_SEND && n->attr.SEND.tag >= p->ntag)
 			p->ntag = n->attr.SEND.tag + 1;
 		else if (n->op == OP_RECEIVE && n->attr.RECEIVE.tag >= p->ntag)
 			p->ntag = n->attr.RECEIVE.tag + 1;
 	return true;
+}
+
+/* Both plans of a stage have one arena. */
+static bool
+open_stage(struct stages_run *p, struct stage *s,
+           const struct pipeline_stage *of)
+{
+	bool ok;
+
+	s->of = of;
+	s->slots = of->weight_slots ? of->through_slots : of->slots;
+	s->busy = interp_need(calloc((size_t)s->slots, sizeof *s->busy));
+	ok = open_form(p, &s->form[0], of->graph, s->slots);
+	if (!ok || !of->second.graph)
+		return ok;
+	ok = open_form(p, &s->form[1], of->second.graph, s->slots);
+	for (int r = 0; ok && r < p->ranks; r++)
+		interp_share_arena(spmd_rank(s->form[1].run.s, r),
+		                   spmd_rank(s->form[0].run.s, r));
+	return ok;
 }
 
 struct stages_run *
@@ -436,11 +503,26 @@ stages_run_new(struct run *r)
 		return NULL;
 	p->mail = interp_need(calloc((size_t)(p->ranks * p->ntag) + 1,
 	                             sizeof *p->mail));
-	for (int k = 0; k < p->n; k++)
-		for (int i = 0; i < p->ranks; i++)
-			spmd_rank(p->stage[k].run.s, i)->mail =
-				p->mail + i * p->ntag;
+	for (int k = 0; k < 2 * p->n; k++) {
+		const struct run *f = &p->stage[k / 2].form[k % 2].run;
+
+		for (int i = 0; i < p->ranks && f->s; i++)
+			spmd_rank(f->s, i)->mail = p->mail + i * p->ntag;
+	}
 	return p;
+}
+
+static void
+free_form(const struct stages_run *p, struct form *f, int slots)
+{
+	for (int i = 0; f->run.s && i < slots; i++) {
+		for (size_t v = 0; v < (size_t)p->ranks * f->run.g->nval; v++)
+			free(f->slot[i][v]);
+		free(f->slot[i]);
+	}
+	free(f->slot);
+	if (f->run.s)
+		spmd_free(f->run.s);
 }
 
 void
@@ -448,16 +530,11 @@ stages_run_free(struct stages_run *p)
 {
 	for (int k = 0; p && k < p->n; k++) {
 		struct stage *s = &p->stage[k];
-		size_t n = (size_t)p->ranks * s->run.g->nval;
 
-		for (int i = 0; i < s->slots; i++) {
-			for (size_t v = 0; v < n; v++)
-				free(s->slot[i][v]);
-			free(s->slot[i]);
-		}
-		free(s->slot);
+		/* the second plan borrows memory of the first */
+		free_form(p, &s->form[1], s->slots);
+		free_form(p, &s->form[0], s->slots);
 		free(s->busy);
-		spmd_free(s->run.s);
 	}
 	for (int64_t i = 0; p && i < p->ranks * p->ntag; i++)
 		free(p->mail[i].x);

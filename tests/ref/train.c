@@ -149,7 +149,8 @@ place_all(struct run *r)
 	place_slot_bytes(g, bytes, r->arena);
 	for (int k = 0; k < 3; k++) {
 		pool[k].at = at;
-		pool[k].bytes = pool[k].n > 1 ? bytes[k] : 0;
+		pool[k].bytes = pool[k].n > 1 || (!k && g->other_slots)
+			? bytes[k] : 0;
 		at += pool[k].n * pool[k].bytes;
 	}
 	for (int k = 0; k < spmd_ranks(r->s); k++)
