@@ -58,7 +58,9 @@ check_counts(const struct cli *c, FILE *err)
 	long long pp = o->pp > 1 ? o->pp : 1;
 	long long devices = c->devices ? c->devices : 1;
 	long long samples = c->global_batch;
-	long long parts = dp * (gives_accum(c) ? o->grad_accum : 1);
+	long long accum = o->pp > 1 && o->microbatches ? o->microbatches
+		: gives_accum(c) ? o->grad_accum : 1;
+	long long parts = dp * accum;
 
 	if (!samples) {
 		fprintf(err, "ckc: --auto: expected --global-batch B, the "
@@ -75,8 +77,10 @@ check_counts(const struct cli *c, FILE *err)
 	}
 	if (samples % parts) {
 		fprintf(err, "ckc: --auto: expected --global-batch as a "
-		        "multiple of %lld, of --dp and --grad-accum, found "
-		        "%lld; try: --global-batch %lld\n", parts, samples,
+		        "multiple of %lld, of --dp and %s, found "
+		        "%lld; try: --global-batch %lld\n", parts,
+		        o->pp > 1 && o->microbatches ? "--microbatches"
+		        : "--grad-accum", samples,
 		        (samples / parts + 1) * parts);
 		return 2;
 	}

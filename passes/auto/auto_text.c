@@ -38,25 +38,34 @@ count_state(const struct auto_found *f, enum auto_state least,
 	return n;
 }
 
-/* Those that a search left out which was not stopped. */
+/* Those that a search left out which was not stopped; their number. */
+static int64_t
+count_untried(const struct auto_found *f)
+{
+	int64_t n = 0;
+
+	for (int64_t i = 0; i < f->n && !f->stopped; i++)
+		n += auto_is_untried(f, &f->candidate[i]);
+	return n;
+}
+
 static void
 print_untried(const struct auto_found *f, FILE *out)
 {
 	double best = f->nplanned > 0 ? f->candidate[f->order[0]].plan.sec : 0;
 	double least = best;
-	int64_t n = 0, host = 0;
+	int64_t n = count_untried(f), host = 0;
 
-	for (int64_t i = 0; i < f->n && !f->stopped; i++) {
+	for (int64_t i = 0; i < f->n && n > 0; i++) {
 		const struct auto_candidate *c = &f->candidate[i];
 
 		if (!auto_is_untried(f, c))
 			continue;
-		n++;
 		host += c->config.offload;
 		least = fmin(least, c->bound);
 	}
 	if (n > 0)
-		fprintf(out, "%lld of these were not planned, though they may "
+		fprintf(out, "%lld more were not planned, though they may "
 		        "be up to %.1f %% faster by their bounds%s\n",
 		        (long long)n, 100 * (1 - least / best), host == n
 		        ? ": all have --offload auto; try: --offload auto"
@@ -85,7 +94,8 @@ print_counts(const struct auto_found *f, const struct auto_lines *l, FILE *out,
 	                                 (long long)predicted) : "",
 	        (long long)count_state(f, AUTO_REFUSED, AUTO_REFUSED),
 	        (long long)(count_state(f, AUTO_OPEN, AUTO_BOUND)
-	                    + count_state(f, AUTO_SAME, AUTO_SAME)),
+	                    + count_state(f, AUTO_SAME, AUTO_SAME)
+	                    - count_untried(f)),
 	        f->stopped ? "not planned, which may be faster: the search "
 	        "stopped after --plan-time" : "slower by their lower bound");
 	if (f->cut)

@@ -146,6 +146,8 @@ add_pipelines(struct list *l, struct auto_config c)
 	const struct auto_request *r = l->r;
 	int64_t most = r->devices / (c.tp * c.dp);
 
+	if (r->chunks > 1 && most > GROUP_MAX / r->chunks)
+		most = GROUP_MAX / r->chunks;
 	if (!r->may.pp) {
 		c.pp = r->fixed.pp;
 		if (c.pp <= most && !(r->chunks > 1 && c.accum % c.pp))

@@ -191,7 +191,6 @@ explain_refusal(Pass *p, struct pipeline *l, int k)
 		          2 * l->nstage);
 }
 
-/* ---- all stages ---- */
 /* ---- a budget for several stages ---- */
 
 static int64_t

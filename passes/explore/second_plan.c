@@ -46,6 +46,7 @@ plan_half(const struct pass_walk *w, Pass *p, const struct planned *one,
 	g->slots = n[i];
 	g->other_slots = n[1 - i] * pair->slot_bytes[1 - i];
 	stage.opt = o;
+	stage.least_behind = NULL;
 	stage.like = &like;
 	stage.variant.low_memory = one->low_memory;
 	stage.planned = (struct planned){ 0 };

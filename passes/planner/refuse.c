@@ -347,6 +347,8 @@ write_all_stages(Pass *p, char text[64])
 	if (!p->least_behind)
 		return;
 	behind = p->least_behind(p);
+	if (watch_over(p->watch))
+		return;
 	snprintf(text, 64, ", for all stages: %" PRId64 " B",
 	         behind > least ? behind : least);
 }

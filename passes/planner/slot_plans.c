@@ -198,7 +198,8 @@ may_have_pair(const Pass *p, const struct plan_source *s,
 {
 	const struct options *o = p->opt;
 
-	return s->g->slots > 1 && !s->g->other_slots && p->planned.budget > 0
+	return s->g->slots > 1 && !s->g->other_slots && !s->g->weight_slots
+		&& p->planned.budget > 0
 		&& o->remat == REMAT_AUTO && !o->brief && !o->save_dtype
 		&& o->offload == OFFLOAD_OFF && one->sec > 0
 		&& !is_read_afterwards(s->g) && !watch_over(p->watch);

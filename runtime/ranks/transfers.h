@@ -157,7 +157,8 @@ ckr_status transfers_begin_message(struct transfers *,
 /* Kernels that are enqueued from now on wait for that transfer; 0: for none. */
 ckr_status transfers_await_message(struct transfers *, uint64_t number,
                                    struct err *);
-/* Wait until all that have begun have ended. */
+/* Wait until all transfers that have begun have ended.  After a failure NCCL's
+ * calls are aborted. */
 ckr_status transfers_finish_messages(struct transfers *, struct err *);
 
 #endif

@@ -41,7 +41,8 @@ run_forward(struct stepping *c, const struct loaded_program *b, int32_t end,
 			s = instr_defer(c, instr_run(c, b, (uint32_t)i),
 			                (uint32_t)i);
 	if (s == CKR_OK)
-		s = instr_check_faults(c, b, (uint32_t)(end + 1));
+		s = instr_defer(c, instr_check_faults(c, b,
+			(uint32_t)(end + 1)), (uint32_t)(end + 1));
 	if (s == CKR_OK)
 		s = instr_agree(c);
 	instr_leave(c, was);

@@ -265,13 +265,15 @@ instr_fault_in_updates(struct stepping *c, const struct ckr_env *found)
 }
 
 /* Whether step i runs again to find a fault before step `end`.  Of stages steps
- * of the same phase do, without messages: others have gone on. */
+ * of the same one and the same phase do, without messages: others have gone
+ * on. */
 static bool
 may_run_again(const struct stepping *c, const struct ckr_program *p,
               uint32_t i, uint32_t end)
 {
 	return !c->lib->nstage || (!p->instr[i].comm
-	       && p->instr[i].phase == p->instr[end - 1].phase);
+	       && p->instr[i].phase == p->instr[end - 1].phase
+	       && p->instr[i].stage == p->instr[end - 1].stage);
 }
 
 /* Kernels of a GPU have met bad data before step `end`: in which step, unless
@@ -352,8 +354,9 @@ instr_agree(struct stepping *c)
 	struct pg_task task = { .op = "agreement on the step",
 		.step = c->progress->step + 1 };
 	struct finite_check *f = &c->finite;
-	/* others may wait for these */
-	ckr_status s = instr_defer(c, world_finish_messages(c->world), 0);
+	/* others may wait for these; a fault in the step is the cause */
+	ckr_status s = instr_defer(c, world_finish_messages(c->world),
+	                           c->lib->program[0].ninstr);
 	struct pg_vote v = { .status = c->deferred.status,
 		.order = c->deferred.order,
 		.flags = (f->nonfinite ? BAD : 0)

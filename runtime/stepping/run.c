@@ -27,7 +27,8 @@ count_micro(struct stepping *c, const struct loaded_program *b)
 			s = instr_defer(c, instr_run(c, b, i), i);
 	CKR_TRY(s);
 	CKR_TRY(world_finish_exchanges(c->world));
-	return instr_check_faults(c, b, b->p->ninstr);
+	return instr_defer(c, instr_check_faults(c, b, b->p->ninstr),
+	                   b->p->ninstr);
 }
 
 static ckr_status

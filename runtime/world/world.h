@@ -334,9 +334,10 @@ ckr_status world_scatter_inputs(struct world *, const unsigned char *only);
  */
 void world_begin_turn(struct world *, struct loaded_program *,
                       const struct ckr_turn *);
-/* Updates of stages follow, in training step `step`. */
+/* Updates of stages follow, in training step `step`: begin to receive what
+ * comes before them. */
 ckr_status world_begin_updates(struct world *, uint64_t step);
-/* Wait for messages between stages that have begun. */
+/* Wait for messages between stages that have begun, by NCCL. */
 ckr_status world_finish_messages(struct world *);
 /* Begin the transfer of instruction i, in training step `step`; end transfers
  * that end with it. */

@@ -537,7 +537,7 @@ class Pipelines(ck.Bench):
         for more, want in (
             (["--dump=memory"], "--pp without --dump=memory"),
             (["--interleave", 2], "--pp without --dump=memory"),
-            (["--auto", "--devices", 2, "--global-batch", 8], "--auto does not go with"),
+            (["--auto", "--devices", 2, "--global-batch", 8], "multiple of 3"),
             (["--zero", 2, "--dp", 2], "--pp and --zero 2, 3 and auto cannot"),
         ):
             done = self.ckc(*flags, *own, *more, "--plan-only")
@@ -551,7 +551,7 @@ class Pipelines(ck.Bench):
         plan = self.path("z.json")
         self.must(self.ckc(*flags, *own, "--plan-only", "--json", plan), "zero bubble: plan")
         free, first = ck.plan(plan)["pipeline"]["peak_bytes"], None
-        for part in 1, 0.95, 0.9:
+        for part in 1, 0.98, 0.95, 0.9:
             done = self.ckc(
                 *(*flags, *own, "--memory-budget", int(free * part)),
                 *("-o", self.path("z.so"), "--json", plan),
