@@ -264,16 +264,19 @@ instr_fault_in_updates(struct stepping *c, const struct ckr_env *found)
 	return fault_somewhere(c);
 }
 
-/* Whether step i runs again to find a fault before step `end`.  Of stages steps
- * of the same one and the same phase do, without messages: others have gone
- * on. */
+/* Whether step i runs again to find a fault before step `end`.  Nothing is sent
+ * to other processes, which may have met none.  Of stages steps of the same one
+ * and the same phase do: others have gone on. */
 static bool
 may_run_again(const struct stepping *c, const struct ckr_program *p,
               uint32_t i, uint32_t end)
 {
-	return !c->lib->nstage || (!p->instr[i].comm
-	       && p->instr[i].phase == p->instr[end - 1].phase
-	       && p->instr[i].stage == p->instr[end - 1].stage);
+	const struct ckr_instr *x = &p->instr[i], *last = &p->instr[end - 1];
+
+	if (x->comm && (c->world->team || c->lib->nstage))
+		return false;
+	return !c->lib->nstage
+		|| (x->phase == last->phase && x->stage == last->stage);
 }
 
 /* Kernels of a GPU have met bad data before step `end`: in which step, unless

@@ -273,6 +273,25 @@ class Gpus(processes.Processes):
         with concurrent.futures.ThreadPoolExecutor(len(cases)) as pool:
             list(pool.map(failed, *zip(*cases)))
 
+    def bad_label(self):
+        """In the samples of one replica alone: the node is named, and all end."""
+        for flags in ("--dp", 2), ("--dp", 2, "--zero", 2, "--grad-accum", 2):
+            so, inputs = self.compile("bad", *flags), self.inputs(MODEL, 4 if len(flags) > 2 else 2)
+            x = dict(np.load(inputs[1]))
+            for last in 0, 1:
+                y = {k: v.copy() for k, v in x.items()}
+                y["labels"][len(y["labels"]) - 1 if last else 0, 3] = 4711
+                np.savez(self.path("bad.npz"), **y)
+                done = self.mpirun(
+                    *(2, so, "--steps", 1, "--comm-timeout", processes.PATIENCE),
+                    inputs=("--inputs", self.path("bad.npz")),
+                )
+                told = re.findall("^ckrun: .*", done.stderr, re.M)
+                self.check(
+                    done.returncode == 1 and len(told) == 1 and "4711" in told[0],
+                    f"{flags}, a label of replica {last}: {done.returncode}, {told}",
+                )
+
     def one_step(self):
         """What checkpoints have."""
         so, processes.INPUTS = self.path("tp2.so"), self.inputs(MODEL, 1)
@@ -295,7 +314,7 @@ class Gpus(processes.Processes):
 
 # Those that need files of one another, and those that mostly wait.
 FIRST = "bits", "alone", "one_step"
-REST = "last_stopped", "one_fails", "first_killed", "last_killed", "torchrun", "looks", "refused"
+REST = "bad_label", "last_stopped", "one_fails", "first_killed", "last_killed", "torchrun", "looks", "refused"
 
 
 def main():
