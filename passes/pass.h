@@ -59,10 +59,12 @@ typedef struct Pass {
 	                                 * evaluates with, as they lie there;
 	                                 * NULL: this graph trains */
 	const struct pipeline *stages;  /* of training; NULL: none */
-	/* Of a stage that is refused: the least bytes that the stages behind it
-	 * need; NULL: nobody asks. */
-	int64_t (*least_behind)(struct Pass *);
-	const void *least_of;           /* for it */
+	/* Of a stage that is refused: the most bytes, and the most percent of
+	 * a stage's own peak, that a stage behind it needs at least.  NULL:
+	 * not wanted. */
+	void (*least_behind)(struct Pass *, int64_t *bytes, double *percent);
+	const void *least_of;           /* struct stages_left of
+	                                 * plan_stages.c */
 	struct results result;
 	struct planned planned;
 } Pass;

@@ -4,6 +4,8 @@
 #ifndef PASSES_RESULTS_H
 #define PASSES_RESULTS_H
 
+#include <math.h>
+
 #include "ir/ir.h"
 #include "ir/plan.h"
 
@@ -113,6 +115,15 @@ struct planned {
 	struct pipeline *pipeline;      /* --pp: the stages; NULL: one step runs
 	                                 * the graph */
 };
+
+/* Bytes as --memory-budget takes a percentage, rounded up, so that what works
+ * in bytes works in percent; 0: there is nothing to compare with. */
+static inline double
+planned_percent(const struct planned *p, int64_t bytes)
+{
+	return p->baseline_peak > 0
+		? ceil(100 * (double)bytes / (double)p->baseline_peak) : 0;
+}
 
 /* One stage.  Its graph has the parameters, buffers, states, inputs and outputs
  * that its nodes access, under the names of the whole graph. */

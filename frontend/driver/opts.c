@@ -721,6 +721,8 @@ cli_parse(struct cli *c, int argc, char **argv, Arena *arena, FILE *out,
 	status = check_complete(c, err);
 	if (status == CLI_GO)
 		status = check_ep(c, err);
+	if (status == CLI_GO && c->automatic)
+		status = check_stages(c, err);
 	if (status == CLI_GO)
 		status = c->automatic || c->opt.batch_dim
 			? check_auto(c, err)

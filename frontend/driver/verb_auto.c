@@ -140,7 +140,7 @@ static bool
 is_estimated(const struct auto_driver *d, const struct auto_job *job)
 {
 	return job->budget && !job->exact
-		&& d->cli->opt.offload == OFFLOAD_AUTO;
+		&& (d->cli->opt.offload == OFFLOAD_AUTO || job->config.offload);
 }
 
 /* In a child. */

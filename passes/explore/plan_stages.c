@@ -14,6 +14,7 @@
 #include "runtime/support/number.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 
 /* With that many stages, one may take the plan of an equal one that has at most
@@ -89,13 +90,16 @@ plan_one_stage(const struct pass_walk *w, Pass *p, struct pipeline_stage *s,
 
 /* ---- budgets that a stage cannot meet ---- */
 
-/* Least bytes of a stage that is refused; 0: it is not. */
-static int64_t
-refused_bytes(const struct pass_walk *w, Pass *p, Graph *g)
+/* Least bytes of a stage that is refused, in percent of its peak, too, if they
+ * are more than these. */
+static void
+add_refused(const struct pass_walk *w, Pass *p, Graph *g, int64_t *bytes,
+            double *percent)
 {
 	struct pass_walk walk = *w;
 	struct options o = *p->opt;
 	Pass t = *p;
+	int64_t least;
 
 	walk.dump = NULL;
 	o.slim = o.quiet = true;
@@ -107,7 +111,11 @@ refused_bytes(const struct pass_walk *w, Pass *p, Graph *g)
 	plan_variants(&walk, &t, g);
 	diag_free(t.diag);
 	p->retired = t.retired;
-	return t.planned.refused ? t.planned.minimum_peak : 0;
+	if (!t.planned.refused)
+		return;
+	least = t.planned.minimum_peak;
+	*bytes = least > *bytes ? least : *bytes;
+	*percent = fmax(*percent, planned_percent(&t.planned, least));
 }
 
 /* Where stage k may end earlier or begin later; false: nowhere. */
@@ -164,18 +172,15 @@ struct stages_left {
 	int first;
 };
 
-static int64_t
-least_behind(Pass *p)
+static void
+least_behind(Pass *p, int64_t *bytes, double *percent)
 {
 	const struct stages_left *s = p->least_of;
-	int64_t most = 0;
 
-	for (int k = s->first; k < s->l->nstage && !watch_over(p->watch); k++) {
-		int64_t bytes = refused_bytes(s->w, p, s->l->stage[k].graph);
-
-		most = bytes > most ? bytes : most;
-	}
-	return most;
+	*bytes = 0;
+	*percent = 0;
+	for (int k = s->first; k < s->l->nstage && !watch_over(p->watch); k++)
+		add_refused(s->w, p, s->l->stage[k].graph, bytes, percent);
 }
 
 /* Beside what is reported of stage k: what pipelines can do. */
@@ -356,9 +361,7 @@ plan_ranks(struct pass_walk *w, Pass *p, struct pipeline *l)
 		struct stages_left left = { w, l, k + 1 };
 
 		p->like = find_like(l, hash, k);
-		/* in percent, stages have budgets of their own */
-		p->least_behind = p->opt->candidate || p->opt->budget_pct > 0
-			? NULL : least_behind;
+		p->least_behind = p->opt->candidate ? NULL : least_behind;
 		p->least_of = &left;
 		if (!plan_one_stage(w, p, s, l->nmicro)) {
 			if (s->planned.refused && !p->opt->candidate)

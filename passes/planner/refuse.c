@@ -240,7 +240,9 @@ print_suggestion(const Pass *p, const char *about, int64_t bytes,
 		diag_more(p->diag, "  %s%" PRId64 " B less%s: %s; try: %s",
 		          about, bytes,
 		          p->planned.minimum_peak - bytes <= p->planned.budget
-		                  ? ", which is enough"
+		                  ? p->least_behind
+		                    ? ", which is enough for this stage"
+		                    : ", which is enough"
 		                  : "",
 		          why, line);
 }
@@ -315,16 +317,15 @@ suggest_help(const Pass *p, const Graph *g, struct tight t)
 	return false;
 }
 
-/* Bytes as --memory-budget takes a percentage, rounded up, so that what works
- * in bytes works in percent; empty: there is nothing to compare with. */
+/* Empty: there is nothing to compare with. */
 static void
 write_percent(const Pass *p, int64_t bytes, char text[32])
 {
+	double percent = planned_percent(&p->planned, bytes);
+
 	*text = '\0';
-	if (p->planned.baseline_peak > 0)
-		snprintf(text, 32, "%.0f %%",
-		         ceil(100 * (double)bytes
-		              / (double)p->planned.baseline_peak));
+	if (percent > 0)
+		snprintf(text, 32, "%.0f %%", percent);
 }
 
 /* Which stage of a pipeline it is; empty: there is none. */
@@ -337,20 +338,26 @@ write_stage(const Graph *g, char text[64])
 		         g->stage, g->stages);
 }
 
-/* What works for all stages. */
+/* What works for all stages: in percent, each of its own peak, if the budget
+ * is. */
 static void
 write_all_stages(Pass *p, char text[64])
 {
-	int64_t least = p->planned.minimum_peak, behind;
+	int64_t least = p->planned.minimum_peak, bytes;
+	double percent;
 
 	*text = '\0';
 	if (!p->least_behind)
 		return;
-	behind = p->least_behind(p);
+	p->least_behind(p, &bytes, &percent);
 	if (watch_over(p->watch))
 		return;
-	snprintf(text, 64, ", for all stages: %" PRId64 " B",
-	         behind > least ? behind : least);
+	if (p->opt->budget_pct > 0)
+		snprintf(text, 64, ", for all stages: %.0f %%",
+		         fmax(percent, planned_percent(&p->planned, least)));
+	else
+		snprintf(text, 64, ", for all stages: %" PRId64 " B",
+		         bytes > least ? bytes : least);
 }
 
 bool
@@ -370,6 +377,8 @@ remat_refuse(Pass *p, const struct schedule *w)
 	if (p->variant.allow_refusal)
 		return false;
 	write_percent(p, p->planned.minimum_peak, works);
+	if (p->least_behind && p->opt->budget_pct <= 0)
+		*works = '\0';
 	write_stage(g, stage);
 	write_all_stages(p, all);
 	diag_error(d,

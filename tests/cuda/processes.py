@@ -314,7 +314,16 @@ class Gpus(processes.Processes):
 
 # Those that need files of one another, and those that mostly wait.
 FIRST = "bits", "alone", "one_step"
-REST = "bad_label", "last_stopped", "one_fails", "first_killed", "last_killed", "torchrun", "looks", "refused"
+REST = (
+    "bad_label",
+    "last_stopped",
+    "one_fails",
+    "first_killed",
+    "last_killed",
+    "torchrun",
+    "looks",
+    "refused",
+)
 
 
 def main():

@@ -72,6 +72,14 @@ class Plans(ck.Bench):
         done, _ = self.plan(*PP, "--dump=plan")
         self.check(f"cut after '{cut[0]}', '{cut[1]}'" in done.stdout, f"cuts: {done.stdout}")
 
+    def percent(self):
+        """What works for all stages, typed in percent, and not one percent less."""
+        more = [*PP, "--optimizer", "sgd"]
+        text = self.refused("for all stages", *more, "--memory-budget", "20%")
+        least = int(re.search(r"for all stages: (\d+) %", text)[1])
+        self.must(self.plan(*more, "--memory-budget", f"{least}%")[0], f"percent: {least}")
+        self.refused("is too small", *more, "--memory-budget", f"{least - 1}%")
+
     def budgets(self):
         done, plan = self.plan(*PP)
         peaks = [s["summary"]["peak_bytes"] for s in plan["stages"]]
@@ -117,7 +125,7 @@ class Plans(ck.Bench):
 
 def main():
     bench = Plans()
-    for part in bench.names or ["cuts", "budgets", "notes"]:
+    for part in bench.names or ["cuts", "budgets", "percent", "notes"]:
         getattr(bench, part)()
     bench.finish()
 
