@@ -313,16 +313,16 @@ try_levels(struct offload_search *s, bool up)
 }
 
 /* Plans for a few arenas of all sizes, of which no bound says that they are too
- * slow.  Those that know nothing of host memory: its seconds as a fluid are too
- * many where transfers between ranks hide. */
+ * slow: of the program, and sets that are known without host memory. */
 static void
 try_all_sizes(struct offload_search *s)
 {
-	struct plan_selector *c = s->from->c;
+	int64_t step = selector_top(s->host) / SIZES + 1;
 	const struct known_plan *f, *last = NULL;
 
-	for (int k = SIZES - 1; k > 0 && !watch_over(s->p->watch); k--) {
-		f = selector_near(c, selector_top(c) / SIZES * k);
+	for (int k = 1; k < 2 * SIZES && !watch_over(s->p->watch); k++) {
+		f = k < SIZES ? selector_near(s->host, (SIZES - k) * step)
+			: selector_known_set(s->from->c, 2 * SIZES - k, SIZES);
 		if (f && f != last)
 			add_offloaded(s, f);
 		last = f;
