@@ -41,12 +41,24 @@ refuse_excluded(const struct cli *c, FILE *err)
 	return CLI_GO;
 }
 
+static bool
+gives_microbatches(const struct options *o)
+{
+	return o->pp > 1 && o->microbatches;
+}
+
 /* Whether the user fixed the micro-batches of a step. */
 static bool
 gives_accum(const struct cli *c)
 {
-	return option_given(c, "grad-accum")
-		|| (c->opt.pp > 1 && c->opt.microbatches);
+	return option_given(c, "grad-accum") || gives_microbatches(&c->opt);
+}
+
+/* Micro-batches of a step, as far as options say. */
+static int64_t
+given_accum(const struct options *o)
+{
+	return gives_microbatches(o) ? o->microbatches : o->grad_accum;
 }
 
 static int
@@ -58,9 +70,7 @@ check_counts(const struct cli *c, FILE *err)
 	long long pp = o->pp > 1 ? o->pp : 1;
 	long long devices = c->devices ? c->devices : 1;
 	long long samples = c->global_batch;
-	long long accum = o->pp > 1 && o->microbatches ? o->microbatches
-		: gives_accum(c) ? o->grad_accum : 1;
-	long long parts = dp * accum;
+	long long parts = dp * (gives_accum(c) ? given_accum(o) : 1);
 
 	if (!samples) {
 		fprintf(err, "ckc: --auto: expected --global-batch B, the "
@@ -79,7 +89,7 @@ check_counts(const struct cli *c, FILE *err)
 		fprintf(err, "ckc: --auto: expected --global-batch as a "
 		        "multiple of %lld, of --dp and %s, found "
 		        "%lld; try: --global-batch %lld\n", parts,
-		        o->pp > 1 && o->microbatches ? "--microbatches"
+		        gives_microbatches(o) ? "--microbatches"
 		        : "--grad-accum", samples,
 		        (samples / parts + 1) * parts);
 		return 2;
@@ -276,8 +286,7 @@ set_free(const struct cli *c, struct auto_request *r, bool host)
 		.ep = o->ep > 1 ? o->ep : 1,
 		.zero = o->zero > 0 ? o->zero : 0,
 		.zero_group = o->zero_group,
-		.accum = o->pp > 1 && o->microbatches ? o->microbatches
-			: o->grad_accum,
+		.accum = given_accum(o),
 		.sp = o->sp,
 	};
 	r->may = (struct auto_free){

@@ -731,7 +731,8 @@ cli_parse(struct cli *c, int argc, char **argv, Arena *arena, FILE *out,
 		status = check_cp(c, err);
 	if (c->opt.tp && c->opt.cp < 2 && !option_given(c, "dp"))
 		c->opt.dp = DP_TRY;
-	return status == CLI_GO ? check_stages(c, err) : status;
+	return status == CLI_GO && !c->automatic ? check_stages(c, err)
+		: status;
 }
 
 /* ---- options that decide what is trained ---- */

@@ -66,12 +66,12 @@ find_reasons(const struct cli *c)
 	const struct options *o = &c->opt;
 	bool text = glob_match("?*.ck", c->model);
 	bool reckons = c->json || cli_dumps(c, "memory");
-
 	/* one stage is an account of memory alone */
+	bool stages = o->pp > 1 || (o->pp && reckons);
+
 	return (o->tp ? 0 : NO_TP)
-		| (o->pp > 1 || (o->pp && reckons) ? 0 : NO_PP)
-		| (o->pp > 1 || (o->pp && reckons) || c->automatic
-		   ? 0 : NO_STAGES)
+		| (stages ? 0 : NO_PP)
+		| (stages || c->automatic ? 0 : NO_STAGES)
 		| (reckons ? 0 : NO_ACCOUNT)
 		| (no_pass_dump(c->dump) ? NO_PASS_DUMP : 0)
 		| (no_code(c) ? NO_CODE : 0)
