@@ -97,8 +97,8 @@ sum_pauses(struct schedule *w)
 		if (w->first[y] < 0 || s->output
 		    || o->sec * r->host->rate < 2 * size)
 			continue;
-		p->at[o->from + 1].idle += size;
-		p->at[o->to].idle -= size;
+		p->at[o->from + 1].more += size;
+		p->at[o->to].more -= size;
 		p->at[o->from].begun += size;
 		p->at[o->to].ended += size;
 	}
@@ -126,20 +126,19 @@ pauses_take(struct schedule *w)
 {
 	struct pause_step *at = w->pauses->at;
 	double room = (double)w->r->host->room;
-	double idle = 0, sum = 0, carried = 0;
+	double pausing = 0, sum = 0, carried = 0;
 
 	sum_pauses(w);
 	for (int32_t k = 0; k < w->nstep; k++) {
-		idle += at[k].idle;
-		/* from here on: bytes in host memory at the step */
-		at[k].idle = at_most(at_most(idle, room), carried);
+		pausing += at[k].more;
+		at[k].there = at_most(at_most(pausing, room), carried);
 		/* what pauses from step k on leaves from its end on */
 		carried = carry(w, k, carried, sum);
 		sum += at[k].begun;
 	}
 	carried = sum = 0;
 	for (int32_t k = w->nstep - 1; k >= 0; k--) {
-		w->live[k] -= (int64_t)at_most(at[k].idle, carried);
+		w->live[k] -= (int64_t)at_most(at[k].there, carried);
 		carried = carry(w, k, carried, sum);
 		sum += at[k].ended;
 	}

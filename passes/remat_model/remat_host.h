@@ -23,9 +23,12 @@ struct pauses {
 	struct pause_of *of;            /* by instance */
 	struct pause_step {
 		double start;           /* seconds before it */
-		double idle, begun, ended; /* bytes that pause at it, more than
-		                         * at the step before; whose pause
-		                         * begins; and ends */
+		double more;            /* bytes that pause at it, more than
+		                         * at the step before */
+		double begun, ended;    /* bytes whose pause begins; and
+		                         * ends */
+		double there;           /* bytes in host memory, at most, if
+		                         * none has to come back */
 	} *at;                          /* by step */
 };
 
