@@ -60,20 +60,16 @@ struct link {
 	int32_t point, next;
 };
 
-/* Bytes that have gone to host memory in a plan that neither waits nor repeats
- * anything, at most. */
-struct part_sent {
-	int64_t before, most;           /* before backward is at the part; as
-	                                 * long as it is */
-};
-
 struct pareto_curve {
 	struct partition *y;
 	const struct remat_host *host;  /* NULL: no host memory */
-	struct part_sent *sent;         /* by part, with host memory */
+	/* Bytes that have gone to host memory in a plan that neither waits nor
+	 * repeats anything, at most: while backward is at a part, by part. */
+	int64_t *sent;
 	int64_t top;
 	int64_t zero;                   /* slack of no bytes: with host memory
 	                                 * parts may need less than that */
+	int64_t end_forward;            /* slack of no part */
 	int64_t others;                 /* slots but the one in use */
 	struct curve_row first;         /* of the first part */
 	struct link **row;              /* by part */
@@ -358,18 +354,13 @@ insert_later_sent(const struct pareto_curve *v, struct buckets *c,
                   const struct curve_row *later, int32_t at,
                   const struct part_point *f, int64_t least, int64_t to)
 {
-	const struct part_sent *sent = &v->sent[at];
-
 	for (int32_t e = 0; e < later->n; e++) {
 		const struct curve_entry *x = &later->at[e];
 		double sec = x->sec + f->least;
-		int64_t slack = v->zero + v->y->part[at].before - sent->before
-			- remat_host_bytes(v->host, x->sec);
-		int64_t needs = v->zero + least - sent->most
+		int64_t slack = x->slack + f->min_later_bytes;
+		int64_t needs = v->zero + least - v->sent[at]
 			- remat_host_bytes(v->host, sec);
 
-		slack = x->slack > slack ? x->slack : slack;
-		slack += f->min_later_bytes;
 		if (slack >= v->top || slack >= v->zero + to)
 			continue;
 		slack = slack > needs ? slack : needs;
@@ -416,7 +407,7 @@ find_bound(struct pareto_curve *v)
 	int64_t least;
 
 	buckets_open(&c, bound_buckets(v), v->top);
-	least = v->others * y->least_kept;
+	least = v->host ? v->end_forward : v->others * y->least_kept;
 	put_slack(bucket_of(&c, least), least, y->least_kept, 0);
 	behind = buckets_flush(&c, old);
 	for (int32_t i = y->n - 1; i >= 0 && !watch_over(y->r->watch); i--) {
@@ -498,18 +489,21 @@ pareto_with_host(const struct pareto_curve *of, const struct remat_host *h)
 {
 	const struct partition *y = of->y;
 	struct pareto_curve *v = arena_alloc(y->arena, sizeof *v);
+	NodeId last = y->part[y->n - 1].lo - 1;
 
 	*v = *of;
 	v->host = h;
 	v->bound.at = NULL;
 	v->zero = v->top;
 	v->top *= 2;
+	v->end_forward = v->zero + y->before - remat_host_sent(h, last);
+	if (v->end_forward < 0)
+		v->end_forward = 0;
 	v->sent = arena_array(y->arena, (size_t)y->n, sizeof *v->sent);
 	for (int32_t i = 0; i < y->n; i++) {
 		NodeId end = i > 0 ? y->part[i - 1].lo : y->r->nnode;
 
-		v->sent[i].before = remat_host_sent(h, y->part[i].lo - 1);
-		v->sent[i].most = remat_host_sent(h, end);
+		v->sent[i] = remat_host_sent(h, end);
 	}
 	return v;
 }

@@ -271,6 +271,7 @@ partition_least(struct partition *y)
 
 	find_freeable(y);
 	find_least_kept(y);
+	y->before = fixed[y->part[y->n - 1].lo - 1];
 	for (int32_t i = 0; i < y->n; i++) {
 		struct curve_part *p = &y->part[i];
 		struct part_class *k = &y->class[p->class];
@@ -278,7 +279,6 @@ partition_least(struct partition *y)
 		int32_t n = find_intervals(y, i, fixed, t);
 
 		p->least_more = t[0].most;
-		p->before = fixed[p->lo - 1];
 		if (k->nleast > 0 && same_intervals(t, n, model[p->class],
 		                                    count[p->class])) {
 			p->least = &k->least[k->nleast - 1];

@@ -102,9 +102,6 @@ struct curve_part {
 	                                 * in any plan */
 	int64_t need_more, least_more;  /* bytes that this part needs beyond
 	                                 * need and least */
-	int64_t before;                 /* bytes before backward is at this
-	                                 * part, in any plan, beside what is
-	                                 * kept of this and earlier ones */
 };
 
 struct partition {
@@ -129,6 +126,9 @@ struct partition {
 	int32_t nfreeable;
 	/* bytes of a slot beside those of points: as measured; in any plan */
 	int64_t kept, least_kept;
+	int64_t before;                 /* bytes before backward is at the last
+	                                 * part, in any plan, beside what is
+	                                 * kept */
 };
 
 static inline bool

@@ -21,13 +21,18 @@ struct host_problem {
 };
 
 static void
+add_host(struct host_problem *h, double rate)
+{
+	h->r = *h->p.r;
+	h->r.host = remat_host_new(h->p.r, rate, GRAPH_BYTES_MAX);
+	h->w = schedule_new(&h->r, h->p.arena);
+}
+
+static void
 open_host(struct host_problem *h, Graph *g, double share)
 {
 	open_problem(&h->p, g);
-	h->r = *h->p.r;
-	h->r.host = remat_host_new(h->p.r, 2 * share * (double)h->p.top
-		/ h->p.r->base_sec, GRAPH_BYTES_MAX);
-	h->w = schedule_new(&h->r, h->p.arena);
+	add_host(h, 2 * share * (double)h->p.top / h->p.r->base_sec);
 }
 
 static struct cut_bound *
@@ -161,6 +166,79 @@ layers_are_bounded(void **state)
 	assert_true(all > 0 && cut > 0.8 * all && proven > 0.85 * all);
 }
 
+/* The user keeps some values: plans free others in ways of which points know
+ * nothing, and their lanes run beside those clones. */
+static void
+clones_bring_bytes(void **state)
+{
+	(void)state;
+	for (int k = 0; k < RATES; k++) {
+		struct gen_gpt o = { 2, 64, 2, 2, 64, 128 };
+		struct host_problem h;
+		uint64_t seed = 2;
+		struct pareto_curve *v;
+		struct cut_bound *cuts;
+
+		open_host(&h, gen_gpt(&o), shares[k]);
+		keep_some(&h, 5);
+		cuts = cuts_of(&h);
+		v = curve_of(&h);
+		assert_non_null(v);
+		for (int t = 0; t < 60; t++) {
+			uint64_t set = gen_next(&seed);
+
+			set = t % 2 ? set | gen_next(&seed) : set;
+			for (int32_t i = 0; i < h.p.ncand; i++)
+				h.p.drop[h.p.cand[i]] = set >> i & 1
+					&& !h.p.constraint[h.p.cand[i]];
+			check_bounds(&h, cuts, v, schedule_set(h.w, h.p.drop));
+		}
+		close_problem(&h.p);
+	}
+}
+
+/* A node near the begin of backward needs much memory.  Two values are made
+ * again before it, which takes as long as forward, and lanes run meanwhile. */
+static void
+clones_precede_a_peak(void **state)
+{
+	enum { FIRST = 7, SECOND = 9, TIGHT = 4, SHORT = 12 };
+	struct host_problem h;
+	struct pareto_curve *v;
+	struct cut_bound *cuts;
+	NodeId begin = 1;
+	int64_t size;
+
+	(void)state;
+	open_problem(&h.p, gen_chain(5, 1024));
+	while (!h.p.r->node[begin].backward)
+		begin++;
+	for (int32_t i = 0; i < h.p.ncand; i++)
+		if (i != FIRST && i != SECOND)
+			h.p.constraint[h.p.cand[i]] = 'k';
+	h.p.r->base_sec = 0;
+	for (NodeId i = 1; i < h.p.r->nnode; i++) {
+		struct rnode *n = &h.p.r->node[i];
+		bool again = i == h.p.r->store[h.p.cand[FIRST]].def
+			|| i == h.p.r->store[h.p.cand[SECOND]].def;
+
+		n->sec = again ? 5 : i < begin ? 1
+			: i < begin + SHORT ? 1e-3 : 10;
+		n->least_sec = n->least_sec > 0 ? n->sec : 0;
+		h.p.r->base_sec += n->sec;
+	}
+	size = h.p.r->store[h.p.cand[FIRST]].size;
+	h.p.r->node[begin + TIGHT].workspace = size * 3 / 2;
+	add_host(&h, 0.065 * (double)size);
+	cuts = cuts_of(&h);
+	v = curve_of(&h);
+	assert_non_null(v);
+	for (uint32_t set = 0; set < 1u << h.p.ncand; set++)
+		if (drop_set(&h, set))
+			check_bounds(&h, cuts, v, schedule_set(h.w, h.p.drop));
+	close_problem(&h.p);
+}
+
 /* A limit of host memory, and a rate, are limits at every step. */
 static void
 lanes_are_limits(void **state)
@@ -206,6 +284,8 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(bounds_hold_for_all_sets),
 		cmocka_unit_test(layers_are_bounded),
+		cmocka_unit_test(clones_bring_bytes),
+		cmocka_unit_test(clones_precede_a_peak),
 		cmocka_unit_test(lanes_are_limits),
 	};
 
