@@ -351,7 +351,8 @@ selector_with_host(const struct plan_selector *of, double rate, int64_t room)
 	r->host = remat_host_new(r, rate, room);
 	*c = (struct plan_selector){ .r = r, .constraint = of->constraint,
 		.keep_all = of->keep_all, .opt = of->opt, .free = of->free,
-		.anneal = of->anneal, .trial = schedule_new(r, r->arena),
+		/* begins at sets that are known, at each of many arenas */
+		.anneal = of->anneal / 4, .trial = schedule_new(r, r->arena),
 		.without = of };
 	c->net = cut_net_new(r, c->constraint, r->arena);
 	c->cuts = cut_bound_new(c->net);

@@ -17,9 +17,9 @@
  *         that fits once it is placed.  In small graphs its set is changed,
  *         storage by storage.  Arenas are those of a grid.  Where ranks
  *         exchange values, clones may hide in transfers, so that nothing says
- *         how fast a plan is: plans of all sizes are timed.  What is
- *         tried does not depend on the limit of host memory, which only rules
- *         plans out, so that more host memory makes no plan slower.
+ *         how fast a plan is: plans of all sizes are timed instead.
+ *         What is tried does not depend on the limit of host memory, which only
+ *         rules plans out, so that more host memory makes no plan slower.
  * bound   No second, of clones or waits, brings more bytes than a lane carries
  *         in it: see cut_bound.c and compose.c.
  */
@@ -37,9 +37,7 @@ enum {
 	LEVELS = 1152,                   /* arenas of the grid, up to that of
 	                                 * keep-everything */
 	DOWN = 192, UP = 48,             /* most that are looked at */
-	FEW = 12,                       /* the same where what ranks send may
-	                                 * hide clones, */
-	BRIEF = 4,                      /* and where time is short */
+	BRIEF = 4,                      /* the same where time is short */
 	SIZES = 24                      /* arenas of all sizes, where what ranks
 	                                 * send may hide clones */
 };
@@ -292,10 +290,9 @@ try_levels(struct offload_search *s, bool up)
 	int64_t width = selector_top(s->host) / LEVELS + 1;
 	int64_t at = s->arena / width + up;
 	const double base = s->from->w->r->base_sec;
-	const bool few = s->hides && s->below < INFINITY;
 	const struct known_plan *f, *last = NULL;
 
-	for (int n = s->p->opt->brief ? BRIEF : few ? FEW : up ? UP : DOWN;
+	for (int n = s->p->opt->brief ? BRIEF : up ? UP : DOWN;
 	     n > 0 && at > 0 && !watch_over(s->p->watch); n--) {
 		int64_t over = up ? (at - 1) * width - s->arena : 0;
 		double wait = over > 0 ? (double)over / s->rate : 0;
@@ -332,8 +329,10 @@ try_all_sizes(struct offload_search *s)
 static void
 try_grid(struct offload_search *s)
 {
-	if (s->hides && !s->p->opt->brief)
+	if (s->hides && !s->p->opt->brief) {
 		try_all_sizes(s);
+		return;
+	}
 	try_levels(s, false);
 	try_levels(s, true);
 }
