@@ -393,8 +393,7 @@ test_nccl(struct transfers *t, struct err *e)
 static ckr_status
 wait_nccl(struct transfers *t, struct transfer *x, struct err *e)
 {
-	nccl_await(t->view.nccl, x->number);
-	return nccl_status(t->view.nccl, e);
+	return transfers_await_message(t, x->number, e);
 }
 
 /* Forgets a message that has not been enqueued, too. */
@@ -432,6 +431,8 @@ transfers_await_message(struct transfers *t, uint64_t number, struct err *e)
 
 /* ---- waiting ---- */
 
+static const struct pg_task computing = { .op = "the GPU's work" };
+
 /* The transfer that the GPU has reached and others have not; NULL: it computes.
  * *moved: transfers that have ended. */
 static const struct pg_task *
@@ -448,13 +449,12 @@ static ckr_status
 poll_transfers(void *user, bool *done, const struct pg_task **at,
                uint64_t *moved, struct err *e)
 {
-	static const struct pg_task none = { .op = "the GPU's work" };
 	struct transfers *t = user;
 	const struct pg_task *late = find_stalled(t, moved);
 	const char *trouble = nccl_async_error(t->view.nccl);
 	char text[2 * NAME_TEXT];
 
-	*at = late ? late : &none;
+	*at = late ? late : &computing;
 	*done = *moved == t->nccl->nbegun;
 	CKR_TRY(nccl_status(t->view.nccl, e));
 	if (trouble)
@@ -472,7 +472,7 @@ poll_kernels(void *user, bool *done, const struct pg_task **at, uint64_t *moved,
 	struct transfers *t = user;
 
 	CKR_TRY(poll_transfers(t, done, at, moved, e));
-	*done = !find_stalled(t, moved) || nccl_kernels_done(t->view.nccl);
+	*done = *at == &computing || nccl_kernels_done(t->view.nccl);
 	return CKR_OK;
 }
 

@@ -34,6 +34,8 @@ struct stage_messages {
 	struct message_view view;
 	uint32_t n;                     /* tags */
 	uint32_t ranks;                 /* that live here, of each stage */
+	uint32_t home;                  /* the process of rank 0 of the stages
+	                                 * that live here */
 	struct queue *of;               /* [n] by tag */
 	struct transfers *transfers;    /* by NCCL */
 	uint32_t turn;                  /* now */
@@ -118,13 +120,13 @@ open_queue(struct queue *q, const struct stage_messages *m)
 	q->memory = gpu ? gpu->call->alloc(gpu, bytes) : malloc(bytes);
 	q->sent = calloc(2 * (size_t)m->ranks, sizeof(*q->sent));
 	q->received = q->sent + m->ranks;
-	if (m->view.team)
+	if (m->view.team && !gpu)
 		q->moving = calloc(q->room + 1, sizeof(*q->moving));
 	q->transfer = calloc(q->room + 1, sizeof(*q->transfer));
 	for (uint32_t k = 0; q->moving && k < q->room; k++)
 		q->moving[k].done = true;
 	return q->memory && q->sent && q->transfer
-	       && (q->moving || !m->view.team);
+	       && (q->moving || !m->view.team || gpu);
 }
 
 /* The process that has this rank of a stage. */
@@ -146,8 +148,7 @@ is_far(const struct stage_messages *m, const struct ckr_instr *s)
 static bool
 is_ours(const struct stage_messages *m, const struct ckr_instr *s)
 {
-	return !m->view.team || process_of(m, s->stage, 0)
-	       == m->view.team->rank / m->view.ranks * m->view.ranks;
+	return !m->view.team || process_of(m, s->stage, 0) == m->home;
 }
 
 static ckr_status
@@ -188,8 +189,7 @@ add_arrivals(const struct stage_messages *m, struct arrivals *a,
 		struct arrival *more;
 
 		if (!is_of_kind(s, CKR_SEND) || !is_far(m, s)
-		    || process_of(m, s->comm->peer, 0)
-		    != m->view.team->rank / m->view.ranks * m->view.ranks)
+		    || process_of(m, s->comm->peer, 0) != m->home)
 			continue;
 		more = realloc(a->all, (a->n + 1) * sizeof(*a->all));
 		if (!more)
@@ -228,6 +228,8 @@ messages_open(struct stage_messages **out, const struct message_view *view,
 		return err_no_memory(e);
 	m->view = *view;
 	m->ranks = view->team ? 1 : view->ranks;
+	if (view->team)
+		m->home = view->team->rank / view->ranks * view->ranks;
 	m->n = count_tags(&view->lib->program[2],
 	                  count_tags(&view->lib->program[0], 0));
 	m->of = calloc(m->n + 1, sizeof(*m->of));
