@@ -8,7 +8,8 @@
  *     candidates.c   all configurations
  *     search.c       which of them are planned, and their order
  *     predict.c      all layers from few; curve.c what a budget adds
- *     predict_stages.c  a pipeline from the whole model, or from its stages
+ *     predict_stages.c  a pipeline from its stages; stage_parts.c these from
+ *                    a model with few layers
  *     shorten.c      models with fewer layers
  *     measure.c      what a plan says of a configuration
  *     auto_text.c    the report; auto_json.c the same as JSON
@@ -272,16 +273,19 @@ void auto_gain(const struct auto_plan *whole, const struct auto_plan *less,
  * further layers. */
 void auto_extend(const struct auto_plan *few, const struct auto_plan *more,
                  int64_t layers, struct auto_plan *);
-/* predict_stages.c: from the plan of the whole model, predicted for so many
- * layers, that of a pipeline. */
-void auto_pipeline(const struct auto_request *, const struct auto_config *,
-                   int64_t layers, struct auto_plan *);
+struct few_layers;                      /* stages.h */
+/* predict_stages.c: from the plan of the whole model, which is predicted from
+ * few layers, that of a pipeline.  False: it cannot be predicted. */
+bool auto_pipeline(const struct auto_request *, const struct auto_config *,
+                   const struct few_layers *, struct auto_plan *, Arena *);
 /* predict_stages.c: from plans of all n stages, each for one micro-batch; stage
  * k is on rank k % ranks.  sec: of a step; 0: 1F1B. */
 void auto_join_stages(const struct auto_plan *, int n, int ranks, int64_t accum,
                       double sec, struct auto_plan *);
 /* measure.c: from the plan of a micro-batch and the update. */
 void auto_measure(const Plan *, int64_t accum, struct auto_plan *, Arena *);
+/* measure.c: the tensor in whose bytes t lies. */
+int64_t auto_root(const Plan *, int64_t t);
 /* Of a stage of which a share of the accum micro-batches has the other plan. */
 void auto_mix_plans(struct auto_plan *, const struct auto_plan *other,
                     double share, int64_t accum);
