@@ -96,7 +96,14 @@ auto_turns(const struct auto_request *r, const struct auto_config *c)
 	return (double)(c->accum + (waits ? c->pp - 1 : 0)) / (double)c->pp;
 }
 
-enum { AUTO_WHY = 300 };
+enum { AUTO_WHY = 300, AUTO_GAINS = 9 };
+
+/* As a share: which stage is slowest depends on how much a budget adds. */
+static inline double
+auto_gain_at(int i)
+{
+	return 0.005 * (double)(1 << i);
+}
 
 /* What planning a configuration gave. */
 struct auto_plan {
@@ -137,9 +144,9 @@ struct auto_plan {
 	double more_bytes;              /* of the peak; of them, */
 	double more_resident;           /* resident */
 	/* of a pipeline, what a budget does beside a curve: bytes of the whole
-	 * model by bytes of a stage; seconds of a step by those of a
-	 * micro-batch of the whole model.  0: no pipeline */
-	double curve_bytes, curve_sec;
+	 * model by bytes of a stage, 0: no pipeline; seconds of a step more if
+	 * a micro-batch of the whole model takes auto_gain_at(i) longer */
+	double curve_bytes, gain[AUTO_GAINS];
 	/* of a micro-batch; only if the job asked for it */
 	double flops, peak_flops;       /* of the model; of a device a second */
 	int64_t tokens;                 /* of a sample; 0: it has none */
@@ -282,6 +289,9 @@ bool auto_pipeline(const struct auto_request *, const struct auto_config *,
  * k is on rank k % ranks.  sec: of a step; 0: 1F1B. */
 void auto_join_stages(const struct auto_plan *, int n, int ranks, int64_t accum,
                       double sec, struct auto_plan *);
+/* predict_stages.c: seconds of a step more if a budget adds so many to a
+ * micro-batch of the whole model. */
+double auto_step_gain(const struct auto_plan *, int64_t accum, double sec);
 /* measure.c: from the plan of a micro-batch and the update. */
 void auto_measure(const Plan *, int64_t accum, struct auto_plan *, Arena *);
 /* measure.c: the tensor in whose bytes t lies. */

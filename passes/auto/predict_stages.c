@@ -11,10 +11,6 @@
 
 #include <math.h>
 
-/* Seconds that a budget is taken to add to a micro-batch, as a share: how much
- * the step grows depends on which stage is slowest then. */
-static const double GAIN = 0.05;
-
 /* The turns of all stages. */
 static struct pipeline *
 list_turns_of(const struct auto_request *r, const struct auto_config *c,
@@ -75,13 +71,20 @@ stage_bytes(const struct pipeline_stage *s, const struct stage_part *part)
 	return part->resident + more + live;
 }
 
-/* Micro-batches that a stage holds. */
-static int
-slots_held(const struct pipeline_stage *s)
+/* Micro-batches that hold less if values of forward are not kept.  What weight
+ * turns read is computed again in backward turns, and kept from there on. */
+static double
+slots_held(const struct pipeline_stage *s, const struct stage_part *part)
 {
-	return s->through_slots > s->slots ? s->through_slots : s->slots;
+	double all = part->saved + part->through;
+	double through = s->through_slots - fmax(s->weight_slots - 1, 0);
+	double held = s->slots * part->saved + through * part->through;
+
+	return all > 0 ? fmax(held / all, 1) : s->slots;
 }
 
+/* Bytes that each layer of a rank's stages has to hold less for a micro-batch.
+ * The last layer of each is whole again when its backward turn begins. */
 static double
 lack_of(const struct pipeline *l, const struct stage_part *s, int rank,
         double budget)
@@ -90,9 +93,40 @@ lack_of(const struct pipeline *l, const struct stage_part *s, int rank,
 
 	for (int k = rank; k < l->nstage; k += l->nrank) {
 		peak += stage_bytes(&l->stage[k], &s[k]);
-		held += s[k].layers * slots_held(&l->stage[k]);
+		held += fmax(s[k].layers * slots_held(&l->stage[k], &s[k]) - 1,
+		             0.5);
 	}
-	return fmax(peak - budget, 0) / fmax(held, 1e-9);
+	return fmax(peak - budget, 0) / held;
+}
+
+/* Layers of a stage that hold less: of one that holds one micro-batch not the
+ * last. */
+static double
+lean_layers(const struct pipeline_stage *s, const struct stage_part *part)
+{
+	double last = s->slots > 1 || s->through_slots > 1 ? 0 : 1;
+
+	return fmax(part->layers - last, 0);
+}
+
+/* Seconds that a step takes more if a budget adds `sec` to a micro-batch of the
+ * whole model: lack of a stage by that of the one that lacks most. */
+static double
+step_gain(const struct pipeline *l, const struct stage_part *s,
+          const double *lack, double layers, double sec, Arena *a)
+{
+	struct stage_part *more = arena_array(a, (size_t)l->nstage,
+	                                      sizeof *more);
+
+	for (int k = 0; k < l->nstage; k++) {
+		double x = lack[k % l->nrank];
+
+		more[k] = s[k];
+		more[k].turn += sec * x * x * lean_layers(&l->stage[k], &s[k])
+			/ (layers - 1);
+		more[k].all *= more[k].turn / s[k].turn;
+	}
+	return turns_end(l, more, a) - turns_end(l, s, a);
 }
 
 /* What a budget does: see struct auto_plan. */
@@ -101,25 +135,19 @@ set_curve(const struct auto_request *r, const struct pipeline *l,
           const struct stage_part *s, double layers, struct auto_plan *to,
           Arena *a)
 {
-	struct stage_part *more = arena_array(a, (size_t)l->nstage,
-	                                      sizeof *more);
-	double budget = (double)r->budget, most = 0, sum = 0;
+	double *lack = arena_array(a, (size_t)l->nrank, sizeof *lack);
+	double budget = (double)r->budget, most = 0;
 
-	for (int k = 0; k < l->nrank; k++)
-		most = fmax(most, lack_of(l, s, k, budget));
-	for (int k = 0; k < l->nstage; k++)
-		sum += s[k].turn;
-	for (int k = 0; k < l->nstage; k++) {
-		double x = lack_of(l, s, k % l->nrank, budget) / most;
-		double sec = GAIN * sum * s[k].layers / layers * x * x;
-
-		more[k] = s[k];
-		more[k].turn += sec;
-		more[k].all += s[k].all / s[k].turn * sec;
+	for (int k = 0; k < l->nrank; k++) {
+		lack[k] = lack_of(l, s, k, budget);
+		most = fmax(most, lack[k]);
 	}
-	to->curve_bytes = layers * most / ((double)to->peak - budget);
-	to->curve_sec = (turns_end(l, more, a) - turns_end(l, s, a))
-		/ (GAIN * sum);
+	for (int k = 0; k < l->nrank; k++)
+		lack[k] /= most;
+	to->curve_bytes = (layers - 1) * most / ((double)to->peak - budget);
+	for (int i = 0; i < AUTO_GAINS; i++)
+		to->gain[i] = step_gain(l, s, lack, layers,
+		                        auto_gain_at(i) * to->micro_shown, a);
 }
 
 static void
@@ -183,7 +211,7 @@ auto_pipeline(const struct auto_request *r, const struct auto_config *c,
 	to->idle = to->sec - own / (double)c->pp;
 	to->peak = (int64_t)peak;
 	to->resident = (int64_t)resident;
-	to->curve_bytes = to->curve_sec = 1;
+	to->curve_bytes = 1;
 	if (r->budget > 0 && to->peak > r->budget)
 		set_curve(r, l, s, (double)f->layers, to, a);
 	return true;
@@ -238,4 +266,23 @@ auto_join_stages(const struct auto_plan *stage, int n, int ranks, int64_t accum,
 	to->sec = sec > 0 ? sec : sum + (micro - 1) * most + update;
 	to->busiest = to->sec;
 	to->idle = to->sec - own / ranks;
+}
+
+double
+auto_step_gain(const struct auto_plan *p, int64_t accum, double sec)
+{
+	double from = 0, last = 0;
+	int i = 0;
+
+	if (p->curve_bytes <= 0)
+		return (double)accum * sec;
+	sec /= p->micro_shown;
+	while (i < AUTO_GAINS - 1 && auto_gain_at(i) < sec)
+		i++;
+	if (i > 0) {
+		from = auto_gain_at(i - 1);
+		last = p->gain[i - 1];
+	}
+	return last + (p->gain[i] - last) * (sec - from)
+		/ (auto_gain_at(i) - from);
 }
