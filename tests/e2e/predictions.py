@@ -82,6 +82,8 @@ MOST = {
     "mixed-budget": (2,),
     "mixed-budget-steep": (4.5,),
 }
+# the same of medians
+MEDIAN, MEDIANS = 1.5, {"zb-budget-steep": 6, "mixed-budget-steep": 2}
 
 
 class Test(ck.Bench):
@@ -144,6 +146,10 @@ class Test(ck.Bench):
             median, largest = statistics.median(found), max(found)
             text += f"   {what}: median {median:6.2%}, largest {largest:6.2%}"
             self.check(largest * 100 <= most, f"{name}: {what} deviate by {largest:.2%}")
+            self.check(
+                median * 100 <= MEDIANS.get(name, MEDIAN),
+                f"{name}: {what} deviate by {median:.2%} on median",
+            )
         print(text, flush=True)
 
 
