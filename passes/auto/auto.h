@@ -139,10 +139,6 @@ struct auto_plan {
 	                                 * transfers, in a micro-batch; */
 	double layer_recompute;         /* ... without them */
 	double again;                   /* ... of all that the model has */
-	/* of a layer of all, predicted without a budget */
-	double more_sec;                /* of micro_shown */
-	double more_bytes;              /* of the peak; of them, */
-	double more_resident;           /* resident */
 	/* of a pipeline, what a budget does beside a curve: bytes of the whole
 	 * model by bytes of a stage, 0: no pipeline; seconds of a step more if
 	 * a micro-batch of the whole model takes auto_gain_at(i) longer */
