@@ -8,6 +8,7 @@
 
 #include "frontend/driver/load.h"
 #include "frontend/driver/plan_options.h"
+#include "passes/auto/stages.h"
 #include "passes/explore/explore.h"
 
 bool
@@ -114,29 +115,36 @@ shard_layers(struct shortened *s, const struct options *o,
 
 /* budget: in bytes; -1: none. */
 static void
+open_plan(const struct shortened *s, const struct options *o, bool flops,
+          int32_t keep, int64_t budget, int64_t slots, struct trial *t,
+          struct auto_plan *to)
+{
+	*to = (struct auto_plan){ 0 };
+	trial_init(t, &s->pass);
+	t->options = *o;
+	t->options.budget_bytes = budget;
+	t->options.quiet = t->options.candidate = true;
+	t->options.slim = !flops;
+	t->options.brief = true;        /* the whole model is large */
+	s->sharded[keep]->graph->slots = slots;
+	trial_plan_sharded(t, s->sharded[keep]);
+	measure_plan(&t->pass, flops, to);
+	if (to->ok)
+		auto_measure_layers(t->pass.planned.plan, t->graph,
+			layers_of_origins(s->graph, &s->layers, keep,
+			                  s->pass.keep),
+			keep, to, s->pass.keep);
+}
+
+static void
 plan_layers(const struct shortened *s, const struct options *o, bool flops,
             int32_t keep, int64_t budget, int64_t slots, struct auto_plan *to)
 {
-	Arena *arena = arena_new();
 	struct trial t;
 
-	*to = (struct auto_plan){ 0 };
-	trial_init(&t, &s->pass);
-	t.options = *o;
-	t.options.budget_bytes = budget;
-	t.options.quiet = t.options.candidate = true;
-	t.options.slim = !flops;
-	t.options.brief = true;         /* the whole model is large */
-	s->sharded[keep]->graph->slots = slots;
-	trial_plan_sharded(&t, s->sharded[keep]);
-	measure_plan(&t.pass, flops, to);
-	if (to->ok)
-		auto_measure_layers(t.pass.planned.plan, t.graph,
-			layers_of_origins(s->graph, &s->layers, keep, arena),
-			keep, to, arena);
+	open_plan(s, o, flops, keep, budget, slots, &t, to);
 	graph_free(t.pass.planned.reference);
 	trial_close(&t);
-	arena_free(arena);
 }
 
 void
@@ -154,6 +162,52 @@ predict_plan(const struct shortened *s, const struct options *o, bool flops,
 	if (more.ok)
 		auto_extend(&few, &more, s->layers.n - FEW, to);
 	to->predicted = true;
+}
+
+/* The forward order of the model with so many layers. */
+static bool
+list_line(const struct shortened *s, const struct options *o,
+          const struct auto_config *c, int32_t keep, struct few_layers *f)
+{
+	struct trial *t = arena_array(s->pass.keep, 1, sizeof *t);
+
+	trial_init(t, &s->pass);
+	t->options = *o;
+	t->options.pp = c->pp;
+	t->options.stages = true;
+	t->options.quiet = t->options.candidate = t->options.slim = true;
+	if (!trial_differentiate(t, s->sharded[keep]))
+		return false;
+	t->pass.scratch = s->pass.keep;
+	forward_line_list(&f->line, &t->pass, t->graph);
+	f->differentiated = t->graph;
+	return true;
+}
+
+void
+predict_pipeline(const struct shortened *s, const struct options *o,
+                 const struct auto_request *r, const struct auto_config *c,
+                 struct auto_plan *to)
+{
+	struct few_layers f = { .few = MORE, .layers = s->layers.n };
+	struct auto_plan few, more;
+	struct trial t;
+
+	plan_layers(s, o, false, FEW, -1, 1, &few);
+	*to = few;
+	if (!few.ok)
+		return;
+	open_plan(s, o, false, MORE, -1, 1, &t, &more);
+	*to = more;
+	if (!more.ok)
+		return;
+	auto_extend(&few, &more, s->layers.n - FEW, to);
+	to->predicted = true;
+	f.plan = t.pass.planned.plan;
+	f.g = t.graph;
+	f.layer = layers_of_origins(s->graph, &s->layers, MORE, s->pass.keep);
+	to->ok = list_line(s, o, c, MORE, &f)
+		&& auto_pipeline(r, c, &f, to, s->pass.keep);
 }
 
 /* Bytes of all layers' plan, from that of a few with as many slots. */

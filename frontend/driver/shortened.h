@@ -44,6 +44,10 @@ bool shard_layers(struct shortened *, const struct options *,
 /* Predict a plan, in a child process: memory that this takes stays. */
 void predict_plan(const struct shortened *, const struct options *, bool flops,
                   struct auto_plan *to);
+/* The same of a pipeline; options are those without stages. */
+void predict_pipeline(const struct shortened *, const struct options *,
+                      const struct auto_request *, const struct auto_config *,
+                      struct auto_plan *to);
 /* Predict what a budget does that saves about `excess` bytes; if no plan does,
  * *refusal says why, and to->bytes how many bytes one saves at most, if known.
  */

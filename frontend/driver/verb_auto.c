@@ -47,10 +47,11 @@ predict_job(struct auto_driver *d, struct shortened *from, struct auto_job *job)
 		predict_point(from, &o, job->excess, &job->plan, &job->point);
 		return;
 	}
-	predict_plan(from, &o, job->flops, &job->plan);
-	if (job->plan.ok && job->config.pp > 1)
-		auto_pipeline(&d->request, &job->config, from->layers.n,
-		              &job->plan);
+	if (job->config.pp > 1)
+		predict_pipeline(from, &o, &d->request, &job->config,
+		                 &job->plan);
+	else
+		predict_plan(from, &o, job->flops, &job->plan);
 }
 
 /* Whether the graphs of both are equal up to pass loss. */

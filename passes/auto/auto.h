@@ -8,7 +8,8 @@
  *     candidates.c   all configurations
  *     search.c       which of them are planned, and their order
  *     predict.c      all layers from few; curve.c what a budget adds
- *     predict_stages.c  a pipeline from the whole model, or from its stages
+ *     predict_stages.c  a pipeline from its stages; stage_parts.c these from
+ *                    a model with few layers
  *     shorten.c      models with fewer layers
  *     measure.c      what a plan says of a configuration
  *     auto_text.c    the report; auto_json.c the same as JSON
@@ -95,7 +96,14 @@ auto_turns(const struct auto_request *r, const struct auto_config *c)
 	return (double)(c->accum + (waits ? c->pp - 1 : 0)) / (double)c->pp;
 }
 
-enum { AUTO_WHY = 300 };
+enum { AUTO_WHY = 300, AUTO_GAINS = 9 };
+
+/* As a share: which stage is slowest depends on how much a budget adds. */
+static inline double
+auto_gain_at(int i)
+{
+	return 0.005 * (double)(1 << i);
+}
 
 /* What planning a configuration gave. */
 struct auto_plan {
@@ -131,14 +139,10 @@ struct auto_plan {
 	                                 * transfers, in a micro-batch; */
 	double layer_recompute;         /* ... without them */
 	double again;                   /* ... of all that the model has */
-	/* of a layer of all, predicted without a budget */
-	double more_sec;                /* of micro_shown */
-	double more_bytes;              /* of the peak; of them, */
-	double more_resident;           /* resident */
 	/* of a pipeline, what a budget does beside a curve: bytes of the whole
-	 * model by bytes of a stage; seconds of a step by those of a
-	 * micro-batch of the whole model.  0: no pipeline */
-	double curve_bytes, curve_sec;
+	 * model by bytes of a stage, 0: no pipeline; seconds of a step more if
+	 * a micro-batch of the whole model takes auto_gain_at(i) longer */
+	double curve_bytes, gain[AUTO_GAINS];
 	/* of a micro-batch; only if the job asked for it */
 	double flops, peak_flops;       /* of the model; of a device a second */
 	int64_t tokens;                 /* of a sample; 0: it has none */
@@ -272,16 +276,22 @@ void auto_gain(const struct auto_plan *whole, const struct auto_plan *less,
  * further layers. */
 void auto_extend(const struct auto_plan *few, const struct auto_plan *more,
                  int64_t layers, struct auto_plan *);
-/* predict_stages.c: from the plan of the whole model, predicted for so many
- * layers, that of a pipeline. */
-void auto_pipeline(const struct auto_request *, const struct auto_config *,
-                   int64_t layers, struct auto_plan *);
+struct few_layers;                      /* stages.h */
+/* predict_stages.c: from the plan of the whole model, which is predicted from
+ * few layers, that of a pipeline.  False: it cannot be predicted. */
+bool auto_pipeline(const struct auto_request *, const struct auto_config *,
+                   const struct few_layers *, struct auto_plan *, Arena *);
 /* predict_stages.c: from plans of all n stages, each for one micro-batch; stage
  * k is on rank k % ranks.  sec: of a step; 0: 1F1B. */
 void auto_join_stages(const struct auto_plan *, int n, int ranks, int64_t accum,
                       double sec, struct auto_plan *);
+/* predict_stages.c: seconds of a step more if a budget adds so many to a
+ * micro-batch of the whole model. */
+double auto_step_gain(const struct auto_plan *, int64_t accum, double sec);
 /* measure.c: from the plan of a micro-batch and the update. */
 void auto_measure(const Plan *, int64_t accum, struct auto_plan *, Arena *);
+/* measure.c: the tensor in whose bytes t lies. */
+int64_t auto_root(const Plan *, int64_t t);
 /* Of a stage of which a share of the accum micro-batches has the other plan. */
 void auto_mix_plans(struct auto_plan *, const struct auto_plan *other,
                     double share, int64_t accum);

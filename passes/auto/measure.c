@@ -127,9 +127,8 @@ layer_of_step(const Plan *p, const Graph *g, const int32_t *of, int64_t step)
 	return layer;
 }
 
-/* The tensor in whose bytes t lies. */
-static int64_t
-root_of(const Plan *p, int64_t t)
+int64_t
+auto_root(const Plan *p, int64_t t)
 {
 	while (t >= 0 && p->tensor[t].alias_of >= 0)
 		t = p->tensor[t].alias_of;
@@ -146,7 +145,7 @@ find_first_steps(const Plan *p, Arena *a)
 		const struct plan_step *s = &p->step[i];
 
 		for (int k = 0; k < s->nread + s->nwrite; k++) {
-			int64_t t = root_of(p, k < s->nread ? s->read[k]
+			int64_t t = auto_root(p, k < s->nread ? s->read[k]
 			                    : s->write[k - s->nread]);
 
 			if (t >= 0)
@@ -170,7 +169,7 @@ measure_held(const Plan *p, const Graph *g, const int32_t *of, int32_t n,
 		end++;
 	for (int64_t i = 0; i < p->ntensor; i++) {
 		const struct plan_tensor *t = &p->tensor[i];
-		int64_t root = root_of(p, i);
+		int64_t root = auto_root(p, i);
 
 		if (!t->host && ((t->first < end && t->last >= end)
 		                 || p->tensor[root].resident)

@@ -41,9 +41,6 @@ auto_extend(const struct auto_plan *few, const struct auto_plan *more,
 	EXTEND(needs);
 	EXTEND(states);
 #undef EXTEND
-	to->more_sec = more->micro_shown - few->micro_shown;
-	to->more_bytes = (double)(more->peak - few->peak);
-	to->more_resident = (double)(more->resident - few->resident);
 }
 
 /* The last layer recomputes less than the others, as backward begins with it:

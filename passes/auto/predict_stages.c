@@ -2,100 +2,152 @@
  *
  * step    sum of T + (N - 1) max T + U, with T the seconds of a stage's turns
  *         of a micro-batch and U those of its update (Zheng et al., Alpa,
- *         2022).  With V chunks ranks wait for a V-th of what they do under
- *         1F1B (Narayanan et al. 2021), under ZB-H1 for a third, if forward,
- *         backward and weights take equally long (Qi et al. 2023)
- * predict stages are shared out by layers: all but the last have equally many,
- *         in halves of a layer, and the last has what follows all layers.  A
- *         stage holds a micro-batch for each that is in flight (1F1B).  The
- *         seconds that a budget adds rise as the square of the bytes that it
- *         lacks (curve.c)
+ *         2022).  Of other schedules than 1F1B, when the last turn ends
+ * predict stages are those of stage_parts.c, and take the turns of pass
+ *         pipeline.  The seconds that a budget adds to a layer rise as the
+ *         square of the bytes that a micro-batch lacks there (curve.c)
  */
-#include "passes/auto/auto.h"
+#include "passes/auto/stages.h"
 
 #include <math.h>
 
-struct stage_sizes {
-	double first, last;             /* layers of a stage; of the last one */
-	double most;                    /* seconds of the slowest for a
-	                                 * micro-batch */
-};
-
-/* Layers by stage such that the slowest is fastest; ends: seconds of what is
- * beside the layers. */
-static struct stage_sizes
-share_layers(double layers, int64_t stages, double layer, double ends)
+/* The turns of all stages. */
+static struct pipeline *
+list_turns_of(const struct auto_request *r, const struct auto_config *c,
+             Arena *a)
 {
-	struct stage_sizes best = { .most = INFINITY };
+	struct pipeline *l = arena_array(a, 1, sizeof *l);
 
-	for (double last = 0; last <= layers; last += 0.5) {
-		double each = (layers - last) / (double)(stages - 1);
-		double first = ceil(2 * each) / 2;
-		double most = fmax(first * layer, last * layer + ends);
+	l->nrank = (int)c->pp;
+	l->nchunk = r->chunks > 1 ? (int)r->chunks : 1;
+	l->nstage = l->nrank * l->nchunk;
+	l->nmicro = (int)c->accum;
+	l->zero_bubble = r->zero_bubble;
+	l->stage = arena_array(a, (size_t)l->nstage, sizeof *l->stage);
+	turns_schedule(l, a);
+	return l;
+}
 
-		if (most < best.most)
-			best = (struct stage_sizes){ first, last, most };
+/* Seconds of a step but for updates. */
+static double
+turns_end(const struct pipeline *l, const struct stage_part *s, Arena *a)
+{
+	size_t n = (size_t)l->nstage;
+	double *part[TURN_UPDATE], sum = 0, most = 0;
+
+	for (int k = 0; k < TURN_UPDATE; k++)
+		part[k] = arena_array(a, n, sizeof *part[k]);
+	for (int k = 0; k < l->nstage; k++) {
+		double by = s[k].all > 0 ? s[k].turn / s[k].all : 0;
+
+		part[TURN_FORWARD][k] = by * s[k].forward;
+		part[TURN_WEIGHT][k] = by * s[k].weight;
+		part[TURN_BACKWARD][k] = s[k].turn
+			- by * (s[k].forward + s[k].weight);
+		sum += s[k].turn;
+		most = fmax(most, s[k].turn);
 	}
-	return best;
+	return l->nchunk > 1 || l->zero_bubble
+		? turns_seconds(l, part[TURN_FORWARD], part[TURN_BACKWARD],
+		                part[TURN_WEIGHT], NULL)
+		: sum + (l->nmicro - 1) * most;
 }
 
-/* The part of what stages wait for under 1F1B that they wait for. */
+/* Bytes of a stage without a budget.  With weight turns, what lies in no slot
+ * finds no room in slots of other micro-batches (passes/place/pack_slots.c). */
 static double
-idle_share(const struct auto_request *r)
+stage_bytes(const struct pipeline_stage *s, const struct stage_part *part)
 {
-	return r->chunks > 1 ? 1 / (double)r->chunks
-		: r->zero_bubble ? 1.0 / 3 : 1;
+	bool saved = s->slots > 1, kept = s->weight_slots > 1;
+	double more = (saved ? s->slots - 1 : 0) * part->saved
+		+ (s->through_slots > 1 ? s->through_slots - 1 : 0)
+		* part->through + (kept ? s->weight_slots - 1 : 0) * part->kept;
+	double live = part->live;
+
+	if (s->through_slots > 1)
+		live = fmax(live, part->rest[saved][kept] + part->through
+		            + (saved ? part->saved : 0)
+		            + (kept ? part->kept : 0));
+	return part->resident + more + live;
 }
 
-/* Micro-batches that the rank of stage s holds, in all its layers. */
+/* Micro-batches that hold less if values of forward are not kept.  What weight
+ * turns read is computed again in backward turns, and kept from there on. */
 static double
-slots_at(const struct auto_request *r, const struct auto_config *c, int64_t s)
+slots_held(const struct pipeline_stage *s, const struct stage_part *part)
 {
-	double p = (double)c->pp, v = (double)r->chunks, own = p - (double)s;
+	double all = part->saved + part->through;
+	double through = s->through_slots - fmax(s->weight_slots - 1, 0);
+	double held = s->slots * part->saved + through * part->through;
 
-	if (v > 1)
-		own = (2 * (own - 1) + (v - 1) * p + 1) / v;
-	else if (r->zero_bubble)
-		own = p;
-	return fmin(own, (double)c->accum);
+	return all > 0 ? fmax(held / all, 1) : s->slots;
 }
 
-/* Bytes of a stage; ends: beside its layers. */
+/* Bytes that each layer of a rank's stages has to hold less for a micro-batch.
+ * The last layer of each is whole again when its backward turn begins. */
 static double
-stage_bytes(const struct auto_plan *p, double layers, double slots,
-            double ends)
+lack_of(const struct pipeline *l, const struct stage_part *s, int rank,
+        double budget)
 {
-	return ends + layers * (p->more_resident
-		+ slots * (p->more_bytes - p->more_resident));
+	double peak = 0, held = 0;
+
+	for (int k = rank; k < l->nstage; k += l->nrank) {
+		peak += stage_bytes(&l->stage[k], &s[k]);
+		held += fmax(s[k].layers * slots_held(&l->stage[k], &s[k]) - 1,
+		             0.5);
+	}
+	return fmax(peak - budget, 0) / held;
+}
+
+/* Layers of a stage that hold less: of one that holds one micro-batch not the
+ * last. */
+static double
+lean_layers(const struct pipeline_stage *s, const struct stage_part *part)
+{
+	double last = s->slots > 1 || s->through_slots > 1 ? 0 : 1;
+
+	return fmax(part->layers - last, 0);
+}
+
+/* Seconds that a step takes more if a budget adds `sec` to a micro-batch of the
+ * whole model: lack of a stage by that of the one that lacks most. */
+static double
+step_gain(const struct pipeline *l, const struct stage_part *s,
+          const double *lack, double layers, double sec, Arena *a)
+{
+	struct stage_part *more = arena_array(a, (size_t)l->nstage,
+	                                      sizeof *more);
+
+	for (int k = 0; k < l->nstage; k++) {
+		double x = lack[k % l->nrank];
+
+		more[k] = s[k];
+		more[k].turn += sec * x * x * lean_layers(&l->stage[k], &s[k])
+			/ (layers - 1);
+		more[k].all *= more[k].turn / s[k].turn;
+	}
+	return turns_end(l, more, a) - turns_end(l, s, a);
 }
 
 /* What a budget does: see struct auto_plan. */
 static void
-set_curve(const struct auto_request *r, const struct auto_config *c,
-          const struct auto_plan *p, const struct stage_sizes *s, double layers,
-          double ends, double last_bytes, struct auto_plan *to)
+set_curve(const struct auto_request *r, const struct pipeline *l,
+          const struct stage_part *s, double layers, struct auto_plan *to,
+          Arena *a)
 {
-	double budget = (double)r->budget, sum = 0;
-	double first = stage_bytes(p, s->first, slots_at(r, c, 0), ends)
-		- budget;
-	double lack = first / (s->first * slots_at(r, c, 0));
-	double last = (last_bytes - budget)
-		/ (fmax(s->last, 0.5) * slots_at(r, c, c->pp - 1));
-	double most = fmax(lack, last);
+	double *lack = arena_array(a, (size_t)l->nrank, sizeof *lack);
+	double budget = (double)r->budget, most = 0;
 
-	to->curve_bytes = layers * most
-		/ fmax(fmax(first, last_bytes - budget), 1);
-	for (int64_t k = 0; k < c->pp - 1 && lack > 0; k++) {
-		double slots = slots_at(r, c, k);
-		double over = stage_bytes(p, s->first, slots,
-		                          k ? 0 : ends) - budget;
-		double x = fmax(over / (s->first * slots), 0) / most;
-
-		sum += x * x;
+	for (int k = 0; k < l->nrank; k++) {
+		lack[k] = lack_of(l, s, k, budget);
+		most = fmax(most, lack[k]);
 	}
-	if (last > 0)
-		sum += last / most * (last / most);
-	to->curve_sec = s->first / layers * ((double)c->accum - 1 + sum);
+	for (int k = 0; k < l->nrank; k++)
+		lack[k] /= most;
+	to->curve_bytes = (layers - 1) * most / ((double)to->peak - budget);
+	for (int i = 0; i < AUTO_GAINS; i++)
+		to->gain[i] = step_gain(l, s, lack, layers,
+		                        auto_gain_at(i) * to->micro_shown, a);
 }
 
 static void
@@ -109,32 +161,60 @@ share_out(struct auto_plan *p, double stages)
 	p->update_sec /= stages;
 }
 
-void
-auto_pipeline(const struct auto_request *r, const struct auto_config *c,
-              int64_t layers, struct auto_plan *to)
+static void
+collect_stages(const struct pipeline *l, const struct stage_part *s,
+           struct auto_plan *to)
 {
-	const struct auto_plan p = *to;
-	const double n = (double)layers, micro = (double)c->accum;
-	double ends = fmax(p.micro_shown - n * p.more_sec, 0);
-	double resident = fmax((double)p.resident - n * p.more_resident, 0);
-	double beside = fmax((double)p.peak - n * p.more_bytes, resident);
-	struct stage_sizes s = share_layers(n, c->pp, p.more_sec, ends);
-	double first = stage_bytes(&p, s.first, slots_at(r, c, 0), resident);
-	double last = stage_bytes(&p, s.last, slots_at(r, c, c->pp - 1),
-	                          beside);
-	double turns = micro * s.most
-		+ idle_share(r) * (p.micro_shown - s.most);
+	const double micro = l->nmicro;
 
-	share_out(to, (double)c->pp);
+	to->compute = to->sent_sec = to->sent = to->update_sec = 0;
+	to->micro_sec = to->micro_shown = 0;
+	for (int k = 0; k < l->nstage; k++) {
+		to->compute += micro * s[k].compute + s[k].update_compute;
+		to->sent_sec += micro * s[k].sent_sec;
+		to->sent += micro * s[k].sent;
+		to->update_sec += s[k].update_compute;
+		to->micro_sec += s[k].compute;
+		to->micro_shown += s[k].turn;
+	}
+	share_out(to, l->nrank);
+}
+
+bool
+auto_pipeline(const struct auto_request *r, const struct auto_config *c,
+              const struct few_layers *f, struct auto_plan *to, Arena *a)
+{
+	const struct pipeline *l = list_turns_of(r, c, a);
+	struct stage_part *s = arena_array(a, (size_t)l->nstage, sizeof *s);
+	double turns, updates = 0, own = 0, peak = 0, resident = 0;
+
+	if (!stages_of_layers(f, l->nstage, l->zero_bubble, s, a))
+		return false;
+	for (int rank = 0; rank < l->nrank; rank++) {
+		double update = 0, bytes = 0, stays = 0;
+
+		for (int k = rank; k < l->nstage; k += l->nrank) {
+			update += s[k].update;
+			bytes += stage_bytes(&l->stage[k], &s[k]);
+			stays += s[k].resident;
+			own += (double)c->accum * s[k].turn + s[k].update;
+		}
+		updates = fmax(updates, update);
+		peak = fmax(peak, bytes);
+		resident = fmax(resident, stays);
+	}
+	turns = turns_end(l, s, a);
+	collect_stages(l, s, to);
 	to->needs /= c->pp;
 	to->states /= c->pp;
-	to->sec = turns + (p.sec - micro * p.micro_shown) / (double)c->pp;
-	to->idle = turns - micro * p.micro_shown / (double)c->pp;
-	to->peak = (int64_t)fmax(first, last);
-	to->resident = (int64_t)(s.first * p.more_resident + resident);
-	to->curve_bytes = to->curve_sec = 1;
+	to->sec = to->busiest = turns + updates;
+	to->idle = to->sec - own / (double)c->pp;
+	to->peak = (int64_t)peak;
+	to->resident = (int64_t)resident;
+	to->curve_bytes = 1;
 	if (r->budget > 0 && to->peak > r->budget)
-		set_curve(r, c, &p, &s, n, resident, last, to);
+		set_curve(r, l, s, (double)f->layers, to, a);
+	return true;
 }
 
 /* What the stages of a rank take together. */
@@ -186,4 +266,23 @@ auto_join_stages(const struct auto_plan *stage, int n, int ranks, int64_t accum,
 	to->sec = sec > 0 ? sec : sum + (micro - 1) * most + update;
 	to->busiest = to->sec;
 	to->idle = to->sec - own / ranks;
+}
+
+double
+auto_step_gain(const struct auto_plan *p, int64_t accum, double sec)
+{
+	double from = 0, last = 0;
+	int i = 0;
+
+	if (p->curve_bytes <= 0)
+		return (double)accum * sec;
+	sec /= p->micro_shown;
+	while (i < AUTO_GAINS - 1 && auto_gain_at(i) < sec)
+		i++;
+	if (i > 0) {
+		from = auto_gain_at(i - 1);
+		last = p->gain[i - 1];
+	}
+	return last + (p->gain[i] - last) * (sec - from)
+		/ (auto_gain_at(i) - from);
 }

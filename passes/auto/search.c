@@ -364,12 +364,11 @@ static void
 take_point(const struct search *s, struct auto_candidate *c,
            const struct auto_point *p)
 {
-	double times = c->open.curve_sec > 0 ? c->open.curve_sec
-		: (double)c->config.accum;
+	double gain = auto_step_gain(&c->open, c->config.accum, p->sec);
 
 	c->plan = c->open;
-	c->plan.sec += times * p->sec;
-	c->plan.recompute += times * p->recompute;
+	c->plan.sec += gain;
+	c->plan.recompute += p->sec > 0 ? gain * p->recompute / p->sec : 0;
 	c->plan.peak = s->r->budget;
 	c->plan.host = p->host;
 	c->state = c->config.offload && p->host == 0 ? AUTO_SAME

@@ -71,14 +71,30 @@ trial_shard(struct trial *t, const Graph *of)
 	                       pass_that_gives(P_BWD));
 }
 
-void
-trial_plan_sharded(struct trial *t, const struct trial *sharded)
+static void
+begin_sharded(struct trial *t, const struct trial *sharded)
 {
 	trial_begin(t, sharded->graph);
 	t->pass.result = sharded->pass.result;
 	if (t->graph->replicas > 1)
 		t->graph->replicas = t->options.dp;
 	dp_set_stage(&t->pass, t->graph);
+}
+
+bool
+trial_differentiate(struct trial *t, const struct trial *sharded)
+{
+	struct pass_walk w = { .next = pass_that_gives(P_BWD), .ok = true };
+
+	begin_sharded(t, sharded);
+	return pass_walk_reach(&w, &t->pass, t->graph,
+	                       pass_that_gives(P_BWD) + 1);
+}
+
+void
+trial_plan_sharded(struct trial *t, const struct trial *sharded)
+{
+	begin_sharded(t, sharded);
 	finish_plan(t, (struct pass_walk){ .next = pass_that_gives(P_BWD),
 	                                   .ok = true });
 }

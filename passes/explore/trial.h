@@ -27,6 +27,8 @@ bool trial_shard(struct trial *, const Graph *);
 /* Plan a copy of the graph that another trial has sharded, for other numbers
  * of replicas or micro-batches, if both have several. */
 void trial_plan_sharded(struct trial *, const struct trial *);
+/* Differentiate such a copy, and no more: for forward_line_list. */
+bool trial_differentiate(struct trial *, const struct trial *);
 void trial_close(struct trial *);
 
 #endif

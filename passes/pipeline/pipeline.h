@@ -72,6 +72,28 @@ stage_second_share(const struct pipeline_stage *s, int nmicro)
 	return (double)n / nmicro;
 }
 
+/* The forward nodes that run on one stage alone, in their order: what decides
+ * where stages are cut. */
+struct forward_line {
+	uint32_t n;
+	NodeId *node;
+	double *sec;                    /* by node: seconds, with what
+	                                 * differentiates it */
+	double *crosses;                /* [n + 1]: bytes that cross behind the
+	                                 * first i of them */
+	bool *parts;                    /* [n + 1]: one kernel computes the node
+	                                 * in front and the next: no place to
+	                                 * cut */
+};
+
+/* stages.c: of a graph after pass autodiff with opt->stages; in p->scratch. */
+void forward_line_list(struct forward_line *, Pass *p, const Graph *g);
+/* places.c: where stages begin, as pass_pipeline cuts a graph with g's ranks
+ * and device: at[0..stages], the last being n.  False: there are too few
+ * places. */
+bool forward_line_cut(const struct forward_line *, const Graph *g, int stages,
+                      uint32_t *at, Arena *);
+
 /* turns.c: the turns and slots of all stages.  With several chunks nmicro has
  * to be a multiple of nrank. */
 void turns_schedule(struct pipeline *, Arena *);

@@ -20,12 +20,12 @@
 enum { PLACES = 1000, NEARBY = 2, LISTED = 6 };
 
 struct places {
-	const struct stages *s;
-	uint32_t n;                     /* bound forward nodes */
-	NodeId *node;
-	double *before;                 /* seconds of the first i of them, and
-	                                 * of what differentiates them */
-	double *crosses;                /* bytes that cross behind node i */
+	const struct stages *s;         /* NULL: forward_line_cut */
+	const Graph *g;
+	Arena *arena;
+	int stages;
+	struct forward_line line;
+	double *before;                 /* seconds of the first i nodes */
 	uint32_t *cut;                  /* places: numbers of nodes in front;
 	                                 * the first is 0, the last n */
 	int ncut;
@@ -41,19 +41,19 @@ is_bound_forward(const struct stages *s, const Node *n)
 static void
 list_places(struct places *l)
 {
-	const Graph *g = l->s->g;
-	Arena *a = l->s->p->scratch;
+	const Graph *g = l->g;
+	Arena *a = l->arena;
 	double *sec = arena_array(a, g->nnode, sizeof *sec);
 
-	l->node = arena_array(a, g->nnode, sizeof *l->node);
-	l->before = arena_array(a, g->nnode + 1, sizeof *l->before);
+	l->line.node = arena_array(a, g->nnode, sizeof *l->line.node);
+	l->line.sec = arena_array(a, g->nnode, sizeof *l->line.sec);
 	FOR_NODES (n, g)
 		if (n->place && !n->count_pass)
 			sec[n->place] += node_cost(g, n).sec;
 	FOR_NODES (n, g)
 		if (is_bound_forward(l->s, n)) {
-			l->node[l->n++] = node_id(g, n);
-			l->before[l->n] = l->before[l->n - 1] + sec[n->place];
+			l->line.sec[l->line.n] = sec[n->place];
+			l->line.node[l->line.n++] = node_id(g, n);
 		}
 }
 
@@ -61,19 +61,20 @@ list_places(struct places *l)
 static void
 find_crossings(struct places *l)
 {
-	const Graph *g = l->s->g;
-	Arena *a = l->s->p->scratch;
+	const Graph *g = l->g;
+	Arena *a = l->arena;
 	uint32_t *last = arena_array(a, g->nval, sizeof *last);
 
-	l->crosses = arena_array(a, l->n + 2, sizeof *l->crosses);
-	for (uint32_t i = 0; i < l->n; i++) {
-		const Node *n = &g->node[l->node[i]];
+	l->line.crosses = arena_array(a, l->line.n + 2,
+	                              sizeof *l->line.crosses);
+	for (uint32_t i = 0; i < l->line.n; i++) {
+		const Node *n = &g->node[l->line.node[i]];
 
 		for (int k = 0; k < n->nin; k++)
 			last[n->in[k]] = i;
 	}
-	for (uint32_t i = 0; i < l->n; i++) {
-		const Node *n = &g->node[l->node[i]];
+	for (uint32_t i = 0; i < l->line.n; i++) {
+		const Node *n = &g->node[l->line.node[i]];
 
 		for (int k = 0; k < n->nout; k++) {
 			double bytes = (double)val_data_bytes(
@@ -81,20 +82,20 @@ find_crossings(struct places *l)
 
 			if (!n->out[k] || last[n->out[k]] <= i)
 				continue;
-			l->crosses[i + 1] += bytes;
-			l->crosses[last[n->out[k]] + 1] -= bytes;
+			l->line.crosses[i + 1] += bytes;
+			l->line.crosses[last[n->out[k]] + 1] -= bytes;
 		}
 	}
-	for (uint32_t i = 1; i <= l->n; i++)
-		l->crosses[i] += l->crosses[i - 1];
+	for (uint32_t i = 1; i <= l->line.n; i++)
+		l->line.crosses[i] += l->line.crosses[i - 1];
 }
 
 /* Fewer bytes cross than before, and no more than behind the next node. */
 static bool
 is_narrow(const struct places *l, uint32_t i)
 {
-	return l->crosses[i] < l->crosses[i - 1]
-		&& l->crosses[i] <= l->crosses[i + 1];
+	return l->line.crosses[i] < l->line.crosses[i - 1]
+		&& l->line.crosses[i] <= l->line.crosses[i + 1];
 }
 
 /* Whether the node makes a product, or is element-wise on one with a
@@ -102,7 +103,7 @@ is_narrow(const struct places *l, uint32_t i)
 static bool
 ends_product(const struct places *l, const Node *n)
 {
-	const Graph *g = l->s->g;
+	const Graph *g = l->g;
 
 	if (op_info[n->op].flags & F_CONTRACT)
 		return true;
@@ -122,43 +123,62 @@ ends_product(const struct places *l, const Node *n)
 static bool
 parts_sum(const struct places *l, uint32_t i)
 {
-	const Node *n = &l->s->g->node[l->node[i - 1]];
-	const Node *next = &l->s->g->node[l->node[i]];
+	const Node *n = &l->g->node[l->line.node[i - 1]];
+	const Node *next = &l->g->node[l->line.node[i]];
 
 	return op_info[next->op].flags & F_EW && ends_product(l, n)
 		&& next->nin == 2
 		&& (next->in[0] == n->out[0] || next->in[1] == n->out[0]);
 }
 
+/* By place: whether it parts a sum. */
+static void
+find_sums(struct places *l)
+{
+	l->line.parts = arena_array(l->arena, l->line.n + 1,
+	                            sizeof *l->line.parts);
+	for (uint32_t i = 1; i < l->line.n; i++)
+		l->line.parts[i] = parts_sum(l, i);
+}
+
+/* Seconds in front of each place. */
+static void
+sum_seconds(struct places *l)
+{
+	l->before = arena_array(l->arena, l->line.n + 1, sizeof *l->before);
+	for (uint32_t i = 0; i < l->line.n; i++)
+		l->before[i + 1] = l->before[i] + l->line.sec[i];
+}
+
 /* All narrow places or, of many, those whose seconds are evenly spaced. */
 static void
 list_cuts(struct places *l, bool narrow)
 {
-	double step = l->before[l->n] / PLACES, next = 0;
+	double step = l->before[l->line.n] / PLACES, next = 0;
 
 	l->ncut = 0;
 	l->cut[l->ncut++] = 0;
-	for (uint32_t i = 1; i < l->n; i++)
-		if ((!narrow || is_narrow(l, i)) && !parts_sum(l, i)
+	for (uint32_t i = 1; i < l->line.n; i++)
+		if ((!narrow || is_narrow(l, i)) && !l->line.parts[i]
 		    && l->before[i] > next) {
 			l->cut[l->ncut++] = i;
 			next = l->before[i] + step;
 		}
-	l->cut[l->ncut++] = l->n;
+	l->cut[l->ncut++] = l->line.n;
 }
 
 /* Bytes go there and their gradients come back. */
 static double
 transfer_seconds(const struct places *l, uint32_t i)
 {
-	const Graph *g = l->s->g;
+	const Graph *g = l->g;
 	struct ring ring = group_ring(g, GROUP_RANKS);
 
-	if (i == 0 || i == l->n)
+	if (i == 0 || i == l->line.n)
 		return 0;
 	ring.stride = ring.ranks * (g->replicas > 0 ? g->replicas : 1);
-	ring.ranks = l->s->n;
-	return 2 * device_ring_seconds(device_of(g), ring, l->crosses[i]);
+	ring.ranks = l->stages;
+	return 2 * device_ring_seconds(device_of(g), ring, l->line.crosses[i]);
 }
 
 /* Seconds of a stage between cuts i and j. */
@@ -179,7 +199,7 @@ cut_between(const struct places *l, const double *transfer, double most,
 
 	for (int j = 0; j < n; j++)
 		best[j] = j ? INFINITY : 0;
-	for (int k = 1; k <= l->s->n; k++)
+	for (int k = 1; k <= l->stages; k++)
 		for (int j = 0; j < n; j++) {
 			best[k * n + j] = INFINITY;
 			for (int i = j; i-- > 0; ) {
@@ -203,11 +223,11 @@ cut_between(const struct places *l, const double *transfer, double most,
 static const char *
 place_name(const struct places *l, uint32_t i)
 {
-	const Node *n = &l->s->g->node[l->node[i - 1]];
+	const Node *n = &l->g->node[l->line.node[i - 1]];
 
 	for (int k = 0; k < n->nout; k++)
 		if (n->out[k])
-			return l->s->g->val[n->out[k]].name;
+			return l->g->val[n->out[k]].name;
 	return "?";
 }
 
@@ -238,13 +258,13 @@ note_cut(const struct places *l, int k, uint32_t i)
 static const char *
 list_nearby(const struct places *l, NodeId at)
 {
-	Arena *a = l->s->p->scratch;
+	Arena *a = l->arena;
 	const char *text = "";
 	int n = l->ncut - 2, begin = 1, end = n + 1, step = n / LISTED + 1;
 	uint32_t i = 0;
 
 	if (at) {
-		while (i < l->n && l->node[i] < at)
+		while (i < l->line.n && l->line.node[i] < at)
 			i++;
 		begin = find_cut(l, i) - NEARBY;
 		begin = begin < 1 ? 1 : begin;
@@ -273,17 +293,17 @@ refuse_place(const struct places *l, const char *name, NodeId at,
 static bool
 find_wish(const struct places *l, const char *name, uint32_t *place)
 {
-	const Graph *g = l->s->g;
+	const Graph *g = l->g;
 	NodeId other = 0;
 
 	FOR_VALS (v, g) {
 		if (!val_is_named(v, name) || !v->def)
 			continue;
 		other = other ? other : v->def;
-		for (uint32_t i = 0; i < l->n; i++)
-			if (l->node[i] == v->def) {
+		for (uint32_t i = 0; i < l->line.n; i++)
+			if (l->line.node[i] == v->def) {
 				*place = i + 1;
-				if (i + 1 < l->n)
+				if (i + 1 < l->line.n)
 					return true;
 				return refuse_place(l, name, v->def, "nothing "
 				                    "is left for the next "
@@ -310,8 +330,8 @@ static bool
 take_wishes(const struct places *l, int *of_place)
 {
 	const struct name_list *wish = &l->s->p->opt->stage;
-	const Graph *g = l->s->g;
-	uint32_t *at = arena_array(l->s->p->scratch, (size_t)wish->n + 1,
+	const Graph *g = l->g;
+	uint32_t *at = arena_array(l->arena, (size_t)wish->n + 1,
 	                           sizeof *at);
 	int stage = 0;
 
@@ -322,43 +342,40 @@ take_wishes(const struct places *l, int *of_place)
 	for (int k = 0; k < wish->n; k++) {
 		if (k > 0 && at[k] == at[k - 1])
 			return refuse_place(l, place_name(l, at[k]),
-			                    l->node[at[k] - 1], "expected "
+			                    l->line.node[at[k] - 1], "expected "
 			                    "another place for each cut");
 		note_cut(l, k, at[k]);
 	}
-	for (uint32_t i = 0; i < l->n; i++) {
+	for (uint32_t i = 0; i < l->line.n; i++) {
 		while (stage < wish->n && i >= at[stage])
 			stage++;
-		of_place[g->node[l->node[i]].place] = stage;
+		of_place[g->node[l->line.node[i]].place] = stage;
 	}
 	return true;
 }
 
 /* ---- places for equal stages ---- */
 
-/* Which stage each node is of. */
+/* Which stage each node is of; at: where stages begin. */
 static void
-mark_stages(const struct places *l, const int *from, int *of_place)
+mark_stages(const struct places *l, const uint32_t *at, int *of_place)
 {
-	const Graph *g = l->s->g;
-	int j = l->ncut - 1;
+	const Graph *g = l->g;
 
-	for (int k = l->s->n; k > 0; k--) {
-		int i = from[k * l->ncut + j];
-
-		for (uint32_t m = l->cut[i]; m < l->cut[j]; m++)
-			of_place[g->node[l->node[m]].place] = k - 1;
-		if (k > 1)
-			note_cut(l, k - 2, l->cut[i]);
-		j = i;
+	for (int k = 0; k < l->stages; k++) {
+		for (uint32_t m = at[k]; m < at[k + 1]; m++)
+			of_place[g->node[l->line.node[m]].place] = k;
+		if (k > 0)
+			note_cut(l, k - 1, at[k]);
 	}
 }
 
+/* at[0..stages]: where stages begin, and the end. */
 static bool
-choose_places(struct places *l, int *of_place)
+choose_places(struct places *l, uint32_t *at)
 {
-	Arena *a = l->s->p->scratch;
-	size_t n = (size_t)l->ncut, size = ((size_t)l->s->n + 1) * n;
+	Arena *a = l->arena;
+	size_t n = (size_t)l->ncut, size = ((size_t)l->stages + 1) * n;
 	double *best = arena_array(a, size, sizeof *best);
 	double *transfer = arena_array(a, n, sizeof *transfer), most;
 	int *from = arena_array(a, size, sizeof *from);
@@ -370,8 +387,23 @@ choose_places(struct places *l, int *of_place)
 	if (isinf(most))
 		return false;
 	cut_between(l, transfer, most * (1 + 1e-9), best, from);
-	mark_stages(l, from, of_place);
+	for (int k = l->stages, j = l->ncut - 1; k >= 0; k--) {
+		at[k] = l->cut[j];
+		j = k ? from[k * l->ncut + j] : 0;
+	}
 	return true;
+}
+
+static bool
+cut_line(struct places *l, uint32_t *at)
+{
+	l->cut = arena_array(l->arena, l->line.n + 2, sizeof *l->cut);
+	for (int narrow = 1; narrow >= 0; narrow--) {
+		list_cuts(l, narrow);
+		if (choose_places(l, at))
+			return true;
+	}
+	return false;
 }
 
 static bool
@@ -392,24 +424,52 @@ too_many_stages(const struct stages *s, int most)
 	                                 (long long)fit));
 }
 
+static void
+list_line(struct places *l)
+{
+	list_places(l);
+	find_crossings(l);
+	find_sums(l);
+	sum_seconds(l);
+}
+
 bool
 places_choose(const struct stages *s, int *of_place)
 {
-	struct places l = { .s = s };
+	struct places l = { .s = s, .g = s->g, .arena = s->p->scratch,
+	                    .stages = s->n };
+	uint32_t *at = arena_array(l.arena, (size_t)s->n + 1, sizeof *at);
 
-	list_places(&l);
-	find_crossings(&l);
-	l.cut = arena_array(s->p->scratch, l.n + 2, sizeof *l.cut);
+	list_line(&l);
 	for (uint32_t i = 0; i < s->g->nnode; i++)
 		of_place[i] = -1;
 	if (s->p->opt->stage.n) {
+		l.cut = arena_array(l.arena, l.line.n + 2, sizeof *l.cut);
 		list_cuts(&l, true);
 		return take_wishes(&l, of_place);
 	}
-	for (int narrow = 1; narrow >= 0; narrow--) {
-		list_cuts(&l, narrow);
-		if (choose_places(&l, of_place))
-			return true;
-	}
-	return too_many_stages(s, l.ncut - 1);
+	if (!cut_line(&l, at))
+		return too_many_stages(s, l.ncut - 1);
+	mark_stages(&l, at, of_place);
+	return true;
+}
+
+void
+places_list(const struct stages *s, struct forward_line *to)
+{
+	struct places l = { .s = s, .g = s->g, .arena = s->p->scratch };
+
+	list_line(&l);
+	*to = l.line;
+}
+
+bool
+forward_line_cut(const struct forward_line *line, const Graph *g, int stages,
+                 uint32_t *at, Arena *arena)
+{
+	struct places l = { .g = g, .arena = arena, .stages = stages,
+	                    .line = *line };
+
+	sum_seconds(&l);
+	return cut_line(&l, at);
 }

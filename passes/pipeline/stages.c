@@ -242,3 +242,12 @@ stages_assign(struct stages *s, Pass *p, const Graph *g)
 	find_leaves(s);
 	return true;
 }
+
+void
+forward_line_list(struct forward_line *to, Pass *p, const Graph *g)
+{
+	struct stages s;
+
+	stages_begin(&s, p, g);
+	places_list(&s, to);
+}

@@ -65,6 +65,7 @@ void stages_find_needs(struct stages *);
  * -1; and s->cut.  Stages take about equally long, unless opt->stage says where
  * to cut.  False after a diagnostic. */
 bool places_choose(const struct stages *, int *of_place);
+void places_list(const struct stages *, struct forward_line *);
 
 /* cut.c: the graphs of all stages. */
 bool stages_cut(const struct stages *, struct pipeline *);

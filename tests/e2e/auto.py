@@ -10,7 +10,7 @@ those that --auto planned have these seconds, those that it calls slower are slo
 runners-up, those that it refuses are refused.  lines: what it prints is typed: each line compiles,
 its plan fits, and the library trains on as many virtual ranks.  layers: seconds and bytes that
 are predicted from models with fewer layers are within 3 % of those of all layers' plans (6 % for
-pipelines, 15 % within a budget), and the choice within 1 % of the best; GPT writes the models
+pipelines within a budget), and the choice within 1 % of the best; GPT writes the models
 (samples/gpt).  monotone:
 under N random devices more of them, more memory or faster links never make the choice slower.
 paper: predicted seconds of Korthikanti et al.'s eight rows (MLSys 2023, table 5) have the order of
@@ -69,7 +69,7 @@ LAYERS = {  # of layers: options of GPT, options of --auto for each search
     "gpt": (["--layers", 8, "--hidden", 64], [[], ["--memory-budget", "5MB"]]),
     "llama": (
         ["--like", "llama", "--layers", 7, "--hidden", 64, "--kv-heads", 2],
-        [[], ["--memory-budget", "2700KB"]],
+        [[], ["--memory-budget", "4MB"]],
     ),
     "untied": (["--layers", 12, "--hidden", 48, "--untied"], [[]]),
     # two slots, and two layers that fill none
@@ -396,7 +396,7 @@ class Test(ck.Bench):
             # near the smallest budget seconds rise steeply
             steep = plan["overhead"] > 0.4
             close += not steep
-            part = (0.15 if more else 0.06) if "--pp" in text else 0.03
+            part = 0.06 if more and "--pp" in text else 0.03
             if row["state"] == "predicted" and "computation" in plan:
                 both = row["compute_seconds"] + row["recompute_seconds"]
                 self.check(
