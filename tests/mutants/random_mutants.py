@@ -118,31 +118,31 @@ RELATED = {
     "codegen/cpu": f"{CPU}|e2e-(models|masks|noise|strided_views|op_forms|factored|vectorized)",
     "codegen/cuda": CUDA,
     "codegen/rules": f"{CPU}|{CUDA}|e2e-(models|strided_views|op_forms|noise|updates|factored)",
-    "runtime/api": "runtime.*|ckrun|formats|e2e-(python|eval|grads|resume)",
-    "runtime/base": "runtime.*|formats|cpu_monitor|ckrun|conv|e2e-(noise|run_errors|processes)",
-    "runtime/blas": "runtime.*|conv|codegen_kernels-tiles|e2e-(models|vectorized)",
+    "runtime/api": "runtime-.*|ckrun|formats|e2e-(python|eval|grads|resume)",
+    "runtime/base": "runtime-.*|formats|cpu_monitor|ckrun|conv|e2e-(noise|run_errors|processes)",
+    "runtime/blas": "runtime-.*|conv|codegen_kernels-tiles|e2e-(models|vectorized)",
     "runtime/ckrun": "ckrun|e2e-(run_errors|logs|history|against|data|resume|cli|eval|report|tune"
     "|forward|totals|images)",
     "runtime/compare": "e2e-(against|python)",
     "runtime/data": "pair|formats|fuzz-(data|index|array)|ckrun|e2e-(csv_files|data_files|npz"
     "|images|image_scaling|pack|data|run_errors|recipe-.*)",
-    "runtime/device": "runtime|cuda-(faults|engines|late|calls|cudnn|bits|factored)",
-    "runtime/evaluate": "runtime|e2e-(eval|forward|totals|recipe-.*)",
-    "runtime/file": "pair|formats|runtime|fuzz-(array|checkpoint|tensor|index)|e2e-(npz|data_files"
+    "runtime/device": "runtime-.*|cuda-(faults|engines|late|calls|cudnn|bits|factored)",
+    "runtime/evaluate": "runtime-.*|e2e-(eval|forward|totals|recipe-.*)",
+    "runtime/file": "pair|formats|runtime-.*|fuzz-(array|checkpoint|tensor|index)|e2e-(npz|data_files"
     "|resume|external|large_weights|axes|run_errors|python|tune)",
-    "runtime/files": "runtime|ckrun|fuzz-checkpoint|e2e-(resume.*|grads|python|external|zero|axes"
+    "runtime/files": "runtime-.*|ckrun|fuzz-checkpoint|e2e-(resume.*|grads|python|external|zero|axes"
     "|large_weights|sharded|run_errors|precision|torchrun)",
     "runtime/image": "pair|fuzz-data|e2e-(images|image_scaling|recipe-segmentation)",
-    "runtime/library": "runtime|e2e-(run_errors|cli|eval)",
-    "runtime/measure": "measure|runtime|ckrun|e2e-(verdict|process_memory|tune|async_transfers)",
-    "runtime/ranks": "ranks|runtime|between-.*|e2e-(ranks|replicas|torchrun|processes)"
+    "runtime/library": "runtime-.*|e2e-(run_errors|cli|eval)",
+    "runtime/measure": "measure|runtime-.*|ckrun|e2e-(verdict|process_memory|tune|async_transfers)",
+    "runtime/ranks": "ranks|runtime-.*|between-.*|e2e-(ranks|replicas|torchrun|processes)"
     "|cuda-processes",
-    "runtime/stepping": "runtime|ranks|measure|e2e-(accum|clip|loss_scale|updates|optimizers"
+    "runtime/stepping": "runtime-.*|ranks|measure|e2e-(accum|clip|loss_scale|updates|optimizers"
     "|forward|totals|resume|noise|async_transfers|zero|precision)|cuda-late",
     "runtime/support": "unit|pair|formats|fuzz-.*|ckrun|e2e-(cli|csv_files|run_errors|report"
     "|history|logs|help|data_files)",
     "runtime/team": "between-.*|e2e-(torchrun|processes|run_errors)",
-    "runtime/world": "runtime|ranks|between-2|e2e-(ranks|replicas|resident_copies|sharded|zero"
+    "runtime/world": "runtime-.*|ranks|between-2|e2e-(ranks|replicas|resident_copies|sharded|zero"
     "|async_transfers)",
 }
 
