@@ -116,17 +116,18 @@ open_queue(struct queue *q, const struct stage_messages *m)
 {
 	uint64_t bytes = q->bytes * q->room * m->ranks + 1;
 	struct device *gpu = m->view.gpu;
+	bool moves = m->view.team && !gpu;
 
 	q->memory = gpu ? gpu->call->alloc(gpu, bytes) : malloc(bytes);
 	q->sent = calloc(2 * (size_t)m->ranks, sizeof(*q->sent));
 	q->received = q->sent + m->ranks;
-	if (m->view.team && !gpu)
+	if (moves)
 		q->moving = calloc(q->room + 1, sizeof(*q->moving));
 	q->transfer = calloc(q->room + 1, sizeof(*q->transfer));
 	for (uint32_t k = 0; q->moving && k < q->room; k++)
 		q->moving[k].done = true;
 	return q->memory && q->sent && q->transfer
-	       && (q->moving || !m->view.team || gpu);
+	       && (q->moving || !moves);
 }
 
 /* The process that has this rank of a stage. */
