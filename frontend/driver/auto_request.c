@@ -325,6 +325,7 @@ auto_request(const struct cli *c, const Graph *g, struct auto_request *r,
 		.may_reorder = c->opt.update_in_backward == TRI_AUTO,
 		.exact = g->nnode < LARGE && c->opt.offload != OFFLOAD_AUTO
 			? 5 : 2,
+		.device = d,
 		.seconds = c->opt.plan_sec,
 		.exact_sec = c->opt.plan_sec > 0 ? c->opt.plan_sec : EXACT_SEC,
 	};

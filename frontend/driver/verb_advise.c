@@ -504,7 +504,7 @@ plan_as_given(struct advice *d, struct remedy *r)
 	r->nline -= 4;                  /* no budget, no library */
 	one.v = r;
 	if (!workers_run(&(struct workers){ plan_remedy, lose_remedy, &one, r,
-	                                    sizeof *r, d->watch->stop, 0 }, 1))
+	                                    sizeof *r, d->watch->stop, 0, NULL }, 1))
 		return diag_error(d->diag, "interrupted");
 	return r->plan.ok || diag_error(d->diag, "%s", r->plan.why);
 }
@@ -520,7 +520,7 @@ plan_from(struct advice *d, int first)
 	for (int i = 0; i < part.n; i++)
 		write_line(d, &part.v[i]);
 	return workers_run(&(struct workers){ plan_remedy, lose_remedy, &part,
-		part.v, sizeof *d->v, d->watch->stop, 0 }, part.n)
+		part.v, sizeof *d->v, d->watch->stop, 0, NULL }, part.n)
 		|| diag_error(d->diag, "interrupted");
 }
 

@@ -172,6 +172,16 @@ plan_job(void *of, int i, void *result)
 	plan_options(&c, d->device, job->flops, d->watch->stop, &job->plan);
 }
 
+/* Many batches are only asked for that are too large: their children load the
+ * model. */
+static void
+prepare_job(void *of, int i)
+{
+	struct auto_driver *d = of;
+
+	d->from[i] = d->job[i].flops ? NULL : model_of(d, &d->job[i]);
+}
+
 static void
 lose_job(void *of, int i, const char *why)
 {
@@ -196,15 +206,13 @@ plan_jobs(void *of, struct auto_job *job, int n)
 	struct auto_driver *d = of;
 	const struct workers w = { .work = plan_job, .lost = lose_job,
 		.of = d, .result = job, .size = sizeof *job,
-		.stop = d->watch->stop, .end = end_of(d, job) };
+		.stop = d->watch->stop, .end = end_of(d, job),
+		.prepare = prepare_job };
 
 	d->job = job;
 	d->from = arena_array(d->arena, (size_t)n + 1, sizeof *d->from);
-	for (int i = 0; i < n; i++) {
+	for (int i = 0; i < n; i++)
 		job[i].late = true;
-		/* many batches are only asked for that are too large */
-		d->from[i] = job[i].flops ? NULL : model_of(d, &job[i]);
-	}
 	return workers_run(&w, n);
 }
 

@@ -174,6 +174,8 @@ start_free(struct pool *p, int next, int n)
 	for (int i = 0; i < p->n && next < n; i++) {
 		if (p->child[i].pid)
 			continue;
+		if (p->w->prepare)
+			p->w->prepare(p->w->of, next);
 		if (!start(p, &p->child[i], next))
 			p->w->lost(p->w->of, next, "no process for it");
 		next++;

@@ -18,6 +18,9 @@ struct workers {
 	double end;                     /* by now_sec: children are ended, and
 	                                 * results stay as they were;
 	                                 * 0: never */
+	/* here, before the child of piece i starts, while others work; NULL:
+	 * nothing */
+	void (*prepare)(void *of, int i);
 };
 
 /* Do n pieces of work, at most as many at once as there are processors.  False:

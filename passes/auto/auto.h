@@ -6,7 +6,8 @@
  * must not know the command line, files, how a configuration is planned
  *
  *     candidates.c   all configurations
- *     search.c       which of them are planned, and their order
+ *     search.c       which of them are planned; its parts are in inside.h
+ *     bounds.c       what a configuration takes at least
  *     predict.c      all layers from few; curve.c what a budget adds
  *     predict_stages.c  a pipeline from its stages; stage_parts.c these from
  *                    a model with few layers
@@ -80,6 +81,7 @@ struct auto_request {
 	                                 * backward */
 	int64_t exact;                  /* so many of the best predicted plans
 	                                 * are made, if any are predicted */
+	const struct device_profile *device;
 	double seconds;                 /* limit of the search, which the
 	                                 * planner keeps, too; 0: none */
 	double exact_sec;               /* the same, of making plans that are
@@ -128,6 +130,10 @@ struct auto_plan {
 	double sent, swapped;           /* bytes between ranks; to and from host
 	                                 * memory */
 	int64_t peak, resident, host;   /* bytes of a rank */
+	double cast_bytes;              /* of trained parameters that are read
+	                                 * as 16-bit casts alone: the casts; */
+	double uncast_bytes;            /* ... of the others; */
+	double gradient_bytes;          /* ... of all gradients, at least */
 	int64_t needs, states;          /* bytes that no budget undercuts; of
 	                                 * them, optimizer state */
 	/* of a layer of a model with few, on average of all but the last */

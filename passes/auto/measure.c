@@ -57,6 +57,59 @@ measure_needs(const Plan *p, struct auto_plan *r, Arena *a)
 	r->needs += most;
 }
 
+int64_t
+auto_root(const Plan *p, int64_t t)
+{
+	while (t >= 0 && p->tensor[t].alias_of >= 0)
+		t = p->tensor[t].alias_of;
+	return t;
+}
+
+static bool
+is_cast(const Plan *p, const struct plan_step *s)
+{
+	return s->nread == 1 && s->nwrite == 1 && s->read[0] >= 0
+		&& s->write[0] >= 0 && dtype_is_half(p->tensor[s->write[0]].dt)
+		&& !dtype_is_half(p->tensor[s->read[0]].dt);
+}
+
+/* Elements of a trained parameter count with 16 bits in gradients, if the plan
+ * has any such values. */
+static void
+measure_parameters(const Plan *p, struct auto_plan *r, Arena *a)
+{
+	bool *trained = arena_array(a, (size_t)p->ntensor + 1, sizeof *trained);
+	bool *read = arena_array(a, (size_t)p->ntensor + 1, sizeof *read);
+	bool half = false;
+
+	for (int64_t i = 0; i < p->nstep; i++) {
+		const struct plan_step *s = &p->step[i];
+		bool updates = s->phase == PH_UPDATE;
+
+		for (int k = 0; k < s->nread; k++) {
+			int64_t t = auto_root(p, s->read[k]);
+
+			if (t >= 0 && (updates || !is_cast(p, s)))
+				*(updates ? &trained[t] : &read[t]) = true;
+		}
+	}
+	for (int64_t i = 0; i < p->ntensor; i++)
+		half |= dtype_is_half(p->tensor[i].dt);
+	for (int64_t i = 0; i < p->ntensor; i++) {
+		const struct plan_tensor *t = &p->tensor[i];
+		double n = (double)shape_nelem(&t->shape);
+		double bytes = n * (double)dtype_info[t->dt].nbytes;
+
+		if (t->kind != K_PARAM || !trained[i] || t->alias_of >= 0)
+			continue;
+		if (half && !read[i])
+			r->cast_bytes += 2 * n;
+		else
+			r->uncast_bytes += bytes;
+		r->gradient_bytes += half ? 2 * n : bytes;
+	}
+}
+
 void
 auto_measure(const Plan *p, int64_t accum, struct auto_plan *r, Arena *a)
 {
@@ -92,6 +145,7 @@ auto_measure(const Plan *p, int64_t accum, struct auto_plan *r, Arena *a)
 	r->resident = p->sum.resident;
 	r->host = p->sum.host;
 	measure_needs(p, r, a);
+	measure_parameters(p, r, a);
 	r->ok = true;
 }
 
@@ -125,14 +179,6 @@ layer_of_step(const Plan *p, const Graph *g, const int32_t *of, int64_t step)
 		if (of[n->origin[i]] > layer)
 			layer = of[n->origin[i]];
 	return layer;
-}
-
-int64_t
-auto_root(const Plan *p, int64_t t)
-{
-	while (t >= 0 && p->tensor[t].alias_of >= 0)
-		t = p->tensor[t].alias_of;
-	return t;
 }
 
 /* By tensor with bytes of its own: the first step that reads or writes it. */

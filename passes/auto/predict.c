@@ -30,6 +30,9 @@ auto_extend(const struct auto_plan *few, const struct auto_plan *more,
 	EXTEND(update_sec);
 	EXTEND(micro_shown);
 	EXTEND(sent);
+	EXTEND(cast_bytes);
+	EXTEND(uncast_bytes);
+	EXTEND(gradient_bytes);
 	EXTEND(swapped);
 	EXTEND(flops);
 #undef EXTEND

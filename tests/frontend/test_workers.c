@@ -55,7 +55,7 @@ static void
 test_results(void **state)
 {
 	static struct pieces p;
-	const struct workers w = { square, lose, &p, p.r, sizeof *p.r, NULL, 0 };
+	const struct workers w = { square, lose, &p, p.r, sizeof *p.r, NULL, 0, NULL };
 
 	(void)state;
 	for (int i = 0; i < N; i++)
@@ -76,7 +76,7 @@ test_interrupted(void **state)
 {
 	static struct pieces p;
 	volatile sig_atomic_t stop = 1;
-	const struct workers w = { square, lose, &p, p.r, sizeof *p.r, &stop, 0 };
+	const struct workers w = { square, lose, &p, p.r, sizeof *p.r, &stop, 0, NULL };
 
 	(void)state;
 	assert_false(workers_run(&w, N));
@@ -96,7 +96,7 @@ test_late(void **state)
 {
 	static struct pieces p;
 	const struct workers w = { sleep_or_square, lose, &p, p.r, sizeof *p.r,
-	                           NULL, now_sec() + 1 };
+	                           NULL, now_sec() + 1, NULL };
 	double began = now_sec();
 
 	(void)state;
