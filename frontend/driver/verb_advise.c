@@ -493,6 +493,16 @@ look_at_model(struct advice *d)
 	return ok;
 }
 
+static bool
+plan_all(struct advice *d)
+{
+	const struct workers w = { .work = plan_remedy, .lost = lose_remedy,
+		.of = d, .result = d->v, .size = sizeof *d->v,
+		.stop = d->watch->stop };
+
+	return workers_run(&w, d->n) || diag_error(d->diag, "interrupted");
+}
+
 /* The step as it is, without a budget; false after a diagnostic. */
 static bool
 plan_as_given(struct advice *d, struct remedy *r)
@@ -503,10 +513,9 @@ plan_as_given(struct advice *d, struct remedy *r)
 	write_line(d, r);
 	r->nline -= 4;                  /* no budget, no library */
 	one.v = r;
-	if (!workers_run(&(struct workers){ plan_remedy, lose_remedy, &one, r,
-	                                    sizeof *r, d->watch->stop, 0, NULL }, 1))
-		return diag_error(d->diag, "interrupted");
-	return r->plan.ok || diag_error(d->diag, "%s", r->plan.why);
+	one.n = 1;
+	return plan_all(&one)
+		&& (r->plan.ok || diag_error(d->diag, "%s", r->plan.why));
 }
 
 /* Plan those from number `first` on. */
@@ -519,9 +528,7 @@ plan_from(struct advice *d, int first)
 	part.n -= first;
 	for (int i = 0; i < part.n; i++)
 		write_line(d, &part.v[i]);
-	return workers_run(&(struct workers){ plan_remedy, lose_remedy, &part,
-		part.v, sizeof *d->v, d->watch->stop, 0, NULL }, part.n)
-		|| diag_error(d->diag, "interrupted");
+	return plan_all(&part);
 }
 
 static bool

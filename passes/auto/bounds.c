@@ -17,7 +17,7 @@
 #include <math.h>
 #include <stdio.h>
 
-/* The share of all parameters that ZeRO may leave whole (optimizer_shards.c). */
+/* Of all parameters, what ZeRO may leave whole (optimizer_shards.c). */
 static const double WHOLE = 1.0 / 64;
 
 /* Seconds on the lane of transfers between replicas. */
@@ -50,7 +50,7 @@ bound_by_device(const struct auto_request *r, const struct auto_config *c,
 
 /* Of a reduce-scatter or an all-gather of so many bytes. */
 static double
-ring_sec(const struct auto_request *r, struct ring ring, double bytes)
+transfer_sec(const struct auto_request *r, struct ring ring, double bytes)
 {
 	return bytes * (double)(ring.ranks - 1) / (double)ring.ranks
 		/ device_ring_link(r->device, ring).rate;
@@ -86,19 +86,20 @@ sent_bound(const struct auto_request *r, const struct auto_config *c,
 	if (!r->device || c->dp == 1 || c->ep > 1)
 		return s;
 	if (!c->zero) {
-		s.once = ring_sec(r, all, 2 * gradient);
+		s.once = transfer_sec(r, all, 2 * gradient);
 		return s;
 	}
 	whole = WHOLE * (cast + uncast);
 	cast = fmax(cast - whole, 0);
 	uncast = fmax(uncast - whole, 0);
 	gradient *= 1 - WHOLE;
-	s.micro = ring_sec(r, shards, cast + (c->zero == 3 ? uncast : 0)
-	                   + (each ? gradient : 0));
-	s.once = ring_sec(r, shards, (c->zero == 3 ? 0 : uncast)
-	                  + (each ? 0 : gradient));
+	s.micro = transfer_sec(r, shards, cast + (c->zero == 3 ? uncast : 0)
+	                       + (each ? gradient : 0));
+	s.once = transfer_sec(r, shards, (c->zero == 3 ? 0 : uncast)
+	                      + (each ? 0 : gradient));
 	s.once = join_lanes(r, shards, copies, s.once,
-	                    ring_sec(r, copies, 2 * gradient / (double)n),
+	                    transfer_sec(r, copies,
+	                                 2 * gradient / (double)n),
 	                    s.micro);
 	return s;
 }

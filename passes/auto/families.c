@@ -4,7 +4,6 @@
 
 #include <stdio.h>
 
-
 static bool
 is_of_family(const struct auto_config *f, const struct auto_config *c)
 {

@@ -37,8 +37,8 @@ list_by_bound(const void *a, const void *b)
 }
 
 struct auto_candidate **
-list_states(const struct auto_found *f, enum auto_state least, enum auto_state most,
-     int64_t *n, Arena *a)
+list_states(const struct auto_found *f, enum auto_state least,
+            enum auto_state most, int64_t *n, Arena *a)
 {
 	struct auto_candidate **v = arena_array(a, (size_t)f->n + 1, sizeof *v);
 
@@ -55,8 +55,8 @@ double
 list_cutoff(const struct search *s, int64_t shown, Arena *a)
 {
 	int64_t n;
-	struct auto_candidate **v = list_states(s->found, AUTO_PLANNED, AUTO_PLANNED,
-	                                 &n, a);
+	struct auto_candidate **v = list_states(s->found, AUTO_PLANNED,
+	                                        AUTO_PLANNED, &n, a);
 
 	qsort(v, (size_t)n, sizeof *v, list_by_seconds);
 	return n < shown ? INFINITY : v[shown - 1]->plan.sec;

@@ -124,7 +124,7 @@ points_bound(struct search *s, struct auto_candidate *c)
 /* The answer of a job for a point. */
 void
 points_take(struct search *s, struct auto_candidate *c,
-           const struct auto_job *job)
+            const struct auto_job *job)
 {
 	struct auto_curve *v = points_curve(s, &c->config);
 	struct auto_point p = job->point;

@@ -132,8 +132,8 @@ static int
 next_exact(struct search *s, struct item wave[WAVE], int64_t most, Arena *a)
 {
 	int64_t n;
-	struct auto_candidate **v = list_states(s->found, AUTO_PLANNED, AUTO_PLANNED,
-	                                 &n, a);
+	struct auto_candidate **v = list_states(s->found, AUTO_PLANNED,
+	                                        AUTO_PLANNED, &n, a);
 	int k = 0;
 
 	n = list_drop_same(v, n);

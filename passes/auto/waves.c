@@ -1,5 +1,5 @@
-/* What a wave plans: the candidates with the least bounds, until none is left that
- * may be among the best SHOWN.
+/* What a wave plans: the candidates with the least bounds, until none is left
+ * that may be among the best SHOWN.
  *
  * bound   a plan without a budget is one itself, as a budget adds recomputation
  *         or waits; but where it may also bring updates into backward, only its
@@ -209,7 +209,7 @@ fill_first(struct search *s, struct item wave[WAVE], struct auto_candidate **v,
  * it. */
 void
 waves_take(struct search *s, struct auto_candidate *c,
-            const struct auto_job *job)
+           const struct auto_job *job)
 {
 	const struct auto_plan *p = &job->plan;
 

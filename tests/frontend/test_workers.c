@@ -55,7 +55,8 @@ static void
 test_results(void **state)
 {
 	static struct pieces p;
-	const struct workers w = { square, lose, &p, p.r, sizeof *p.r, NULL, 0, NULL };
+	const struct workers w = { .work = square, .lost = lose, .of = &p,
+		.result = p.r, .size = sizeof *p.r };
 
 	(void)state;
 	for (int i = 0; i < N; i++)
@@ -76,7 +77,8 @@ test_interrupted(void **state)
 {
 	static struct pieces p;
 	volatile sig_atomic_t stop = 1;
-	const struct workers w = { square, lose, &p, p.r, sizeof *p.r, &stop, 0, NULL };
+	const struct workers w = { .work = square, .lost = lose, .of = &p,
+		.result = p.r, .size = sizeof *p.r, .stop = &stop };
 
 	(void)state;
 	assert_false(workers_run(&w, N));
@@ -95,8 +97,9 @@ static void
 test_late(void **state)
 {
 	static struct pieces p;
-	const struct workers w = { sleep_or_square, lose, &p, p.r, sizeof *p.r,
-	                           NULL, now_sec() + 1, NULL };
+	const struct workers w = { .work = sleep_or_square, .lost = lose,
+		.of = &p, .result = p.r, .size = sizeof *p.r,
+		.end = now_sec() + 1 };
 	double began = now_sec();
 
 	(void)state;
