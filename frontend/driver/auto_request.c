@@ -361,8 +361,8 @@ auto_configured(const struct cli *c, const struct auto_request *r,
 	struct options o = c->opt;
 
 	o.batch_dim = NULL;
-	o.tp = x->tp > 1 ? x->tp : o.tp == 1;
-	o.dp = x->dp > 1 ? x->dp : o.dp == 1;
+	o.tp = x->tp > 1 ? x->tp : 0;
+	o.dp = x->dp > 1 ? x->dp : 0;
 	o.sp = x->sp;
 	o.zero = x->zero;
 	o.zero_group = x->zero_group;
@@ -387,23 +387,27 @@ auto_configured(const struct cli *c, const struct auto_request *r,
 
 /* ---- the line to type ---- */
 
-/* Options of the search itself, and those whose value was no choice. */
+/* Options of the search itself, and those whose value was no choice, or is
+ * what auto_words says. */
 static bool
 is_of_search(const char *name, const char *value)
 {
 	static const char *const own[] = { "auto", "devices", "global-batch",
 		"json", "plan-time", "plan-only" };
+	static const char *const said[][2] = { { "dp", "auto" }, { "dp", "off" },
+		{ "dp", "1" }, { "tp", "1" }, { "zero", "auto" },
+		{ "halves", "auto" } };
 
 	for (size_t i = 0; i < sizeof own / sizeof *own; i++)
 		if (!strcmp(name, own[i]))
 			return true;
 	if (!value)
 		return false;
-	if (!strcmp(name, "dim"))
-		return strlen(value) > 2
-			&& !strcmp(value + strlen(value) - 2, "=?");
-	return !strcmp(value, "auto") && (!strcmp(name, "dp")
-		|| !strcmp(name, "zero") || !strcmp(name, "halves"));
+	for (size_t i = 0; i < sizeof said / sizeof *said; i++)
+		if (!strcmp(name, said[i][0]) && !strcmp(value, said[i][1]))
+			return true;
+	return !strcmp(name, "dim") && strlen(value) > 2
+		&& !strcmp(value + strlen(value) - 2, "=?");
 }
 
 /* The words of one option from *i on, unless it is of the search; *i moves to

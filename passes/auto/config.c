@@ -29,7 +29,6 @@ auto_words(const struct auto_request *r, const struct auto_config *c, bool all,
 {
 	const struct auto_free *may = &r->may;
 	struct words w = { .word = word, .arena = a };
-	bool dp = all || may->dp;
 
 	if (may->batch) {
 		add_word(&w, true, "--dim");
@@ -44,9 +43,9 @@ auto_words(const struct auto_request *r, const struct auto_config *c, bool all,
 	add_word(&w, c->sp && (all || may->sp), "--sp");
 	add_word(&w, c->halves && (all || may->halves), "--halves");
 	add_word(&w, c->halves && (all || may->halves), "on");
-	add_count(&w, c->dp > 1 && dp, "--dp", c->dp);
-	add_word(&w, c->dp == 1 && c->tp > 1 && dp, "--dp");
-	add_word(&w, c->dp == 1 && c->tp > 1 && dp, "off");
+	add_count(&w, c->dp > 1 && (all || may->dp), "--dp", c->dp);
+	add_word(&w, c->dp == 1 && c->tp > 1, "--dp");
+	add_word(&w, c->dp == 1 && c->tp > 1, "off");
 	add_count(&w, c->ep > 1 && (all || may->ep), "--ep", c->ep);
 	add_count(&w, c->zero > 0 && (all || may->zero), "--zero", c->zero);
 	add_count(&w, c->zero_group > 0 && (all || may->zero_group),

@@ -43,9 +43,12 @@ MODELS = {
     "unet": ("unet-dynamo", [], 16),
     "mlp": ("mlp-mse", [], 24),
     "stages": ("mlp-mse", [], 8),
+    "network": ("mlp-mse", [], 12),
+    "halves": ("gpt2-dynamo-dyn", ["--dim", "seq=12"], 4),
     "moe": ("qwen2-moe-dyn", [], 4),
 }
-DEVICES = {"moe": 4}  # of brute; 8, if not here
+DEVICES = {"moe": 4, "halves": 4}  # of brute; 8, if not here
+NODE = {"network": 2, "halves": 2}  # ranks, if the device is to have a slow network between nodes
 EXPERTS = {"moe": 6}
 CASES = {  # of brute: options of --auto
     "gpt": [[]],
@@ -63,6 +66,8 @@ CASES = {  # of brute: options of --auto
         ["--pp", "2", "--schedule", "interleaved=2"],
         ["--pp", "2", "--schedule", "zb-h1"],
     ],
+    "network": [["--dtype", "bf16"], ["--dtype", "bf16", "--zero", "3"], []],
+    "halves": [["--dtype", "bf16", "--tp", "1"], ["--dtype", "bf16", "--dp", "1"]],
     "moe": [["--halves", "off"], ["--halves", "off", "--ep", "2"]],
 }
 LAYERS = {  # of layers: options of GPT, options of --auto for each search
@@ -79,6 +84,7 @@ LAYERS = {  # of layers: options of GPT, options of --auto for each search
     ),
 }
 SIZES = ["--heads", 4, "--seq", 64, "--vocab", 200, "--batch", 1]
+KEPT = "--device", "--target", "--dtype", "--schedule"  # options of single plans, too
 SHOWN = 11
 
 
@@ -209,13 +215,14 @@ class Test(ck.Bench):
         for tp, dp, pp in itertools.product(range(1, devices + 1), repeat=3):
             if tp * dp * pp > devices or samples % dp or not is_smooth(tp) or not is_smooth(pp):
                 continue
-            if value("--tp") not in (tp, None) or value("--pp") not in (pp, None):
+            given_sizes = value("--tp"), value("--dp"), value("--pp")
+            if any(g not in (n, None) for g, n in zip(given_sizes, (tp, dp, pp))):
                 continue
             if "--ep" in given and pp > 1:
                 continue
             stages = [0] if dp == 1 else range(2 if pp > 1 else 4)
             if value("--zero") is not None:
-                stages = [value("--zero")] if dp > 1 else []
+                stages = [value("--zero")] if value("--zero") in stages and dp > 1 else []
             for batch in divisors(samples // dp):
                 micro = samples // dp // batch
                 few = micro < pp and "--pp" not in given
@@ -271,13 +278,18 @@ class Test(ck.Bench):
 
     def compare(self, name, more):
         what, samples = f"{name} {more}", MODELS[name][2]
+        if name in NODE:
+            profile = self.profile(name)
+            slow = {"node_ranks": NODE[name], "net_bytes_per_second": 1e8}
+            device = self.write("slow.json", dict(profile, **slow))
+            more = [*more, "--device", device, "--target", "cuda"]
         fixed = 2 if name == "unet" else 0
         devices, experts = DEVICES.get(name, 8), EXPERTS.get(name, 0)
         found, _ = self.auto(name, devices, *more)
         if not found:
             return
         budget = ["--memory-budget", f"{found['budget_bytes']}B"] if found["budget_bytes"] else []
-        at = [i for i, x in enumerate(more) if x in ("--device", "--schedule")]
+        at = [i for i, x in enumerate(more) if x in KEPT]
         kept = [x for i in at for x in more[i : i + 2]]
         rows = {r["options"]: r for r in found["candidates"] if not r["offload"]}
         seconds = {}
@@ -386,6 +398,10 @@ class Test(ck.Bench):
                 self.check(row["state"] != "planned", f"{what}: {text}: {row}")
                 continue
             best = min(best, sec)
+            self.check(
+                row["bound_seconds"] <= sec * (1 + 1e-6),
+                f"{what}: {text}: bound {row['bound_seconds']} s, by itself {sec}",
+            )
             self.check(
                 row["state"] != "planned" or abs(row["seconds"] - sec) <= 1e-9 * sec,
                 f"{what}: {text}: {row}, by itself {sec} s",
@@ -511,15 +527,7 @@ class Test(ck.Bench):
     def monotone(self, n):
         """More of what helps is never slower."""
         draw = random.Random(7)
-        out = self.path("device.json")
-        done = self.ckc(
-            os.path.join(ck.MODELS, "mlp-mse.onnx"),
-            *("--plan-only", "--dim", "batch=4", "--device", "H100", "--json", out, "--quiet"),
-        )
-        if not self.must(done, "a device profile"):
-            return
-        with open(out, encoding="utf-8") as f:
-            profile = json.load(f)["device"]
+        profile = self.profile("mlp")
         for i in range(int(n)):
             d = dict(profile, name=f"random-{i}")
             for key in d:
@@ -552,6 +560,19 @@ class Test(ck.Bench):
                 rows.append((f"links x {times}", self.seconds(what, "mlp", 4, "--device", at)))
             self.falls(f"{what}, links", rows)
             print(f"{what}: {self.failed} failed", flush=True)
+
+    def profile(self, name):
+        """Of an H100."""
+        file, flags, _ = MODELS[name]
+        out = self.path("device.json")
+        done = self.ckc(
+            os.path.join(ck.MODELS, file) + ".onnx",
+            *("--plan-only", *flags, "--dim", "batch=4", "--device", "H100", "--json", out),
+        )
+        if not self.must(done, "a device profile"):
+            return {}
+        with open(out, encoding="utf-8") as f:
+            return json.load(f)["device"]
 
     def write(self, name, what):
         with open(self.path(name), "w", encoding="utf-8") as f:
