@@ -76,7 +76,8 @@ struct pareto_curve {
 	/* the same after a part with an unsaved boundary, which puts bytes
 	 * back; by level */
 	struct link *(*after_unsaved)[PART_LEVELS];
-	struct curve_row bound;         /* NULL: not computed yet */
+	struct curve_row bound;         /* NULL: not computed yet; */
+	int64_t bound_top;              /* ... of answers with less slack */
 };
 
 /* What is under construction: a bucket each. */
@@ -273,6 +274,23 @@ compose_plans(struct pareto_curve *v)
 
 /* ---- bound ---- */
 
+/* The least half, quarter, ... of the top within which answers are of use:
+ * more than all that plans may free in other ways cannot be freed. */
+static int64_t
+bound_top(const struct pareto_curve *v, int64_t memory)
+{
+	const struct partition *y = v->y;
+	int64_t top = v->top;
+
+	if (v->host)                    /* any slack can be waited for */
+		return top;
+	for (int32_t k = 0; k < y->nfreeable; k++)
+		memory += (v->others + 1) * y->freeable[k].bytes;
+	while (top / 2 > memory)
+		top /= 2;
+	return top;
+}
+
 static int32_t
 bound_buckets(const struct pareto_curve *v)
 {
@@ -281,7 +299,7 @@ bound_buckets(const struct pareto_curve *v)
 	/* no more than there are amounts to tell apart */
 	if (n > BOUND_BUCKETS)
 		n = BOUND_BUCKETS;
-	return n > v->top / 64 ? (int32_t)(v->top / 64) + 1 : n;
+	return n > v->bound_top / 64 ? (int32_t)(v->bound_top / 64) + 1 : n;
 }
 
 static inline void
@@ -339,9 +357,9 @@ insert_later_kept(const struct pareto_curve *v, struct buckets *c,
 		int64_t kept = x->kept + more, needs = least + v->others * kept;
 		int64_t slack = x->slack + (v->others + 1) * more;
 
-		if (slack >= v->top)
+		if (slack >= v->bound_top)
 			break;
-		if (slack - v->others * kept >= to || needs >= v->top)
+		if (slack - v->others * kept >= to || needs >= v->bound_top)
 			continue;
 		slack = slack < needs ? needs : slack;
 		put_slack(bucket_of(c, slack), slack, kept, x->sec + sec);
@@ -361,11 +379,11 @@ insert_later_sent(const struct pareto_curve *v, struct buckets *c,
 		int64_t needs = v->zero + least - v->sent[at]
 			- remat_host_bytes(v->host, sec);
 
-		if (slack >= v->top || slack >= v->zero + to)
+		if (slack >= v->bound_top || slack >= v->zero + to)
 			continue;
 		slack = slack > needs ? slack : needs;
 		slack = slack > 0 ? slack : 0;
-		if (slack < v->top)
+		if (slack < v->bound_top)
 			put_slack(bucket_of(c, slack), slack, 0, sec);
 	}
 }
@@ -383,9 +401,10 @@ insert_part_points(const struct pareto_curve *v, int32_t at,
 		int64_t least = p->least->of[k->low[j]] + p->least_more;
 		int64_t to = p->least->limit[j];
 
-		if (!v->host && least >= v->top)
+		if (!v->host && least >= v->bound_top)
 			continue;
-		to = to > v->top - p->least_more ? v->top : to + p->least_more;
+		to = to > v->bound_top - p->least_more ? v->bound_top
+			: to + p->least_more;
 		if (v->host)
 			insert_later_sent(v, c, b, at, f, least, to);
 		else if (v->others)
@@ -406,7 +425,8 @@ find_bound(struct pareto_curve *v)
 	struct buckets c;
 	int64_t least;
 
-	buckets_open(&c, bound_buckets(v), v->top);
+	v->bound = (struct curve_row){ NULL, 0 };
+	buckets_open(&c, bound_buckets(v), v->bound_top);
 	least = v->host ? v->end_forward : v->others * y->least_kept;
 	put_slack(bucket_of(&c, least), least, y->least_kept, 0);
 	behind = buckets_flush(&c, old);
@@ -558,10 +578,15 @@ pareto_plan(const struct pareto_curve *v, int32_t i, uint8_t *drop)
 double
 pareto_bound(struct pareto_curve *v, int64_t memory)
 {
+	int64_t top;
+
 	memory += v->zero;
 	if (memory >= v->top)
 		return 0;
-	if (!v->bound.at)
+	top = bound_top(v, memory);
+	if (!v->bound.at || top != v->bound_top) {
+		v->bound_top = top;
 		find_bound(v);
+	}
 	return v->bound.n ? least_within(v, &v->bound, memory) : 0;
 }
