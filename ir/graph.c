@@ -355,14 +355,28 @@ val_replace(Graph *g, ValId from, ValId to, NodeId first, NodeId last)
 				g->node[i].in[k] = to;
 }
 
+static bool
+is_in_order(const Graph *g, const NodeId *order, uint32_t n)
+{
+	uint32_t i = 0;
+
+	while (i < n && order[i] == i + 1)
+		i++;
+	return i == n && n + 1 == g->nnode;
+}
+
 void
 graph_reorder(Graph *g, const NodeId *order, uint32_t n)
 {
 	size_t cap = g->spare_cap;
 	Node *old = g->node;
-	Arena *scratch = arena_new();
-	NodeId *renamed = arena_array(scratch, g->nnode, sizeof *renamed);
+	Arena *scratch;
+	NodeId *renamed;
 
+	if (is_in_order(g, order, n))
+		return;
+	scratch = arena_new();
+	renamed = arena_array(scratch, g->nnode, sizeof *renamed);
 	/* two arrays that take turns */
 	g->node = arena_grow(g->arena, g->spare, 0, &cap, (size_t)n + 1,
 	                     sizeof *g->node);

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { GRID = 64, ROUNDS = 12 };
+enum { GRID = 64, ROUNDS = 12, BLOCK = 64 };
 
 /* A clone that may go. */
 struct spare {
@@ -28,6 +28,7 @@ struct filler {
 	Arena *arena;                   /* of one round */
 	int32_t *before;                /* by instance: the one before; -1 */
 	int32_t *inst;                  /* by step: its first instance */
+	int64_t *most;                  /* live bytes, by block of steps */
 	bool *held;                     /* by storage: changed in this round */
 	bool *shared;                   /* by instance: gave its bytes away, or
 	                                 * lies in those of another */
@@ -62,6 +63,48 @@ find_before(struct filler *f)
 			f->shared[y] = f->shared[w->block[y]] = true;
 }
 
+static void
+find_most(struct filler *f)
+{
+	const struct schedule *w = f->pool->trial;
+
+	f->most = arena_array(f->arena, (size_t)w->nstep / BLOCK + 1,
+	                      sizeof *f->most);
+	for (int32_t k = 0; k < w->nstep; k++)
+		if (w->live[k] > f->most[k / BLOCK])
+			f->most[k / BLOCK] = w->live[k];
+}
+
+/* Whether so many bytes more fit the budget from that step to before another
+ * one. */
+static bool
+may_hold(const struct filler *f, int32_t from, int32_t to, int64_t bytes)
+{
+	const struct schedule *w = f->pool->trial;
+	int64_t most = f->budget - w->other_slots - bytes;
+	int32_t t = from;
+
+	while (t < to)
+		if (t % BLOCK == 0 && to - t >= BLOCK
+		    && f->most[t / BLOCK] <= most)
+			t += BLOCK;
+		else if (w->live[t++] > most)
+			return false;
+	return true;
+}
+
+static void
+hold(struct filler *f, int32_t from, int32_t to, int64_t bytes)
+{
+	int64_t *live = f->pool->trial->live;
+
+	for (int32_t t = from; t < to; t++) {
+		live[t] += bytes;
+		if (live[t] > f->most[t / BLOCK])
+			f->most[t / BLOCK] = live[t];
+	}
+}
+
 /* Instances that the clone at step k makes, each with the one before: whether
  * those may stay; if so, and wanted, they do. */
 static bool
@@ -80,17 +123,15 @@ may_extend_instances(struct filler *f, int32_t k, bool wanted, double *cost)
 			continue;
 		if (x < 0 || w->first[x] < 0 || f->shared[x] || f->held[s])
 			return false;
-		for (int32_t t = w->last[x] + 1; t < k; t++)
-			if (w->live[t] + w->other_slots + size > f->budget)
-				return false;
+		if (!may_hold(f, w->last[x] + 1, k, size))
+			return false;
 		*cost += (double)size * (k - w->last[x]);
 	}
 	for (int32_t y = f->inst[k]; wanted && y < end; y++) {
 		int32_t x = f->before[y], s = w->of_inst[y];
 
 		f->held[s] = true;
-		for (int32_t t = x < 0 ? k : w->last[x] + 1; t < k; t++)
-			w->live[t] += r->store[s].size;
+		hold(f, x < 0 ? k : w->last[x] + 1, k, r->store[s].size);
 	}
 	return true;
 }
@@ -118,6 +159,7 @@ remove_idle_copies(struct filler *f)
 	double cost;
 
 	find_before(f);
+	find_most(f);
 	f->inst[w->nstep] = w->ninst;
 	f->spare = arena_array(f->arena, (size_t)w->nstep + 1,
 	                       sizeof *f->spare);
