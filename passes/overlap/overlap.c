@@ -180,10 +180,10 @@ any_may_join(const Graph *g)
 }
 
 /* Whether a step with all transfers takes less than *least seconds, and fits;
- * *least is its seconds then. */
+ * *least is its seconds then.  *any: the same if nothing has to fit. */
 static bool
 saves_time(const Pass *p, const Graph *g, const struct overlap_choice *c,
-           double *least)
+           double *least, double *any)
 {
 	Graph *trial = graph_trial(g);
 	Arena *a = arena_new();
@@ -193,6 +193,7 @@ saves_time(const Pass *p, const Graph *g, const struct overlap_choice *c,
 
 	overlap_apply(trial, c, NULL, a);
 	sec = step_seconds(p, trial, c, a);
+	*any = fmin(*any, sec);
 	faster = sec < *least && (p->planned.budget <= 0
 	                          || overlap_excess(p, trial, &once, a) <= 0);
 	if (faster)
@@ -204,19 +205,22 @@ saves_time(const Pass *p, const Graph *g, const struct overlap_choice *c,
 
 /* Neighbours in one message save latencies, but are in memory together, and
  * none arrives before all: the fastest of some sizes of messages with which all
- * transfers fit.  *c is alone, and false is returned, if there is none. */
+ * transfers fit.  *c is alone, and false is returned, if there is none.  *any:
+ * the least seconds if nothing has to fit. */
 static bool
-choose_messages(const Pass *p, const Graph *g, struct overlap_choice *c)
+choose_messages(const Pass *p, const Graph *g, struct overlap_choice *c,
+                double *any)
 {
 	static const double share[] = { 1, 0.1, 0.2, 0.4 };
 	const int n = any_may_join(g) ? sizeof share / sizeof share[0] : 1;
 	struct overlap_choice t = *c;
 	double least = INFINITY;
 
+	*any = INFINITY;
 	c->latency = share[0];
 	for (int i = 0; i < n && !watch_over(p->watch); i++) {
 		t.latency = share[i];
-		if (saves_time(p, g, &t, &least))
+		if (saves_time(p, g, &t, &least, any))
 			c->latency = share[i];
 	}
 	return least < INFINITY;
@@ -281,14 +285,18 @@ overlap_host_transfers(const Pass *p, Graph *g, const struct overlap_choice *c,
 }
 
 /* room: bytes of the arena for host transfers, unplaced; 0: as many as fit
- * placed.  known: what was found for an equal graph; NULL: nothing.  Returns
- * what is chosen; *all: every transfer runs beside computation. */
+ * placed.  known: what was found for an equal graph; NULL: nothing.  If a step
+ * takes `enough` seconds even with all transfers, these stay chosen, though they
+ * do not fit.  Returns what is chosen; *all: every transfer runs beside
+ * computation. */
 static struct overlap_choice
 overlap_graph(const Pass *p, Graph *g, int64_t room,
-              const struct overlap_choice *known, bool *all, Arena *scratch)
+              const struct overlap_choice *known, double enough, bool *all,
+              Arena *scratch)
 {
 	struct overlap_choice c = { all_transfers(g, scratch), g->nval,
 		costs_of(g, scratch), 0.1 };
+	double any;
 
 	*all = true;
 	if (g->halves == HALVES_BOTH)
@@ -298,7 +306,8 @@ overlap_graph(const Pass *p, Graph *g, int64_t room,
 			c.chosen = known->chosen;
 			c.latency = known->latency;
 		}
-		if (!known && !(*all = choose_messages(p, g, &c)))
+		if (!known && !(*all = choose_messages(p, g, &c, &any))
+		    && any < enough)
 			overlap_choose_fitting(p, g, &c,
 			                       effort_for(p, g, room > 0),
 			                       scratch);
@@ -337,7 +346,7 @@ overlap_exposed_seconds(const Pass *p, Graph *g, double enough, bool *all,
 	if (compute_seconds(p, g) >= enough)
 		return INFINITY;
 	scratch = arena_new();
-	c = overlap_graph(p, g, 0, NULL, all, scratch);
+	c = overlap_graph(p, g, 0, NULL, enough, all, scratch);
 	sec = step_seconds(p, g, &c, scratch);
 	if (found) {
 		*found = c;
@@ -357,7 +366,7 @@ overlap_unplaced_seconds(const Pass *p, Graph *g, int64_t room)
 	double sec;
 	bool all;
 
-	c = overlap_graph(p, g, room, NULL, &all, scratch);
+	c = overlap_graph(p, g, room, NULL, INFINITY, &all, scratch);
 	sec = step_seconds(p, g, &c, scratch);
 	arena_free(scratch);
 	return sec;
@@ -385,6 +394,6 @@ pass_overlap(Pass *p, Graph *g)
 	if (known && known->nval != g->nval)
 		known = NULL;
 	if (!p->no_overlap && overlap_has_transfers(g) && !was_overlapped(g))
-		overlap_graph(p, g, 0, known, &all, p->scratch);
+		overlap_graph(p, g, 0, known, INFINITY, &all, p->scratch);
 	return true;
 }

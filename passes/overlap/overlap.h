@@ -32,7 +32,7 @@ struct overlap_choice {
 };
 
 /* Overlap transfers of this planned graph; the seconds of a step of all
- * micro-batches; INFINITY: computation alone takes `enough` or more.  *all:
+ * micro-batches, which are only a bound if they are `enough` or more.  *all:
  * every transfer runs beside computation as far as it may.  *found, if not
  * NULL: for the pass (struct planned), in p->keep. */
 double overlap_exposed_seconds(const Pass *p, Graph *, double enough, bool *all,

@@ -31,11 +31,11 @@ least_exposed(const Pass *p, const struct plan_source *s,
 	static const double share[] = { 0.98, 0.96, 0.93, 0.9 };
 	const double arena = (double)(p->planned.budget
 	                              - s->w->r->resident);
+	const double below = p->variant.below > 0 ? p->variant.below : INFINITY;
 	const struct known_plan *best = fastest, *last = fastest;
 	bool all;
 
-	to->sec = exposed_seconds(p, s, fastest, INFINITY, &all,
-	                          &to->choice);
+	to->sec = exposed_seconds(p, s, fastest, below, &all, &to->choice);
 	to->known = true;
 
 	for (size_t i = 0; i < sizeof share / sizeof *share
@@ -48,7 +48,8 @@ least_exposed(const Pass *p, const struct plan_source *s,
 		if (!plan || plan == last)
 			continue;
 		last = plan;
-		sec = exposed_seconds(p, s, plan, to->sec, &all, &choice);
+		sec = exposed_seconds(p, s, plan, fmin(to->sec, below), &all,
+		                      &choice);
 		if (sec < to->sec * (1 - 1e-9)) {
 			to->sec = sec;
 			to->choice = choice;
