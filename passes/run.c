@@ -287,12 +287,12 @@ check_states(Pass *p, Graph *g)
 	return sharding_fill_placements(g, p->diag);
 }
 
-/* Large graphs are checked where their meaning is settled and at the end, and
- * after every pass with --debug. */
+/* Large graphs, and what predictions are made from, are checked where their
+ * meaning is settled and at the end, and after every pass with --debug. */
 static bool
 is_checked(const Pass *p, const Graph *g, const struct pass_info *pass)
 {
-	return p->debug || g->nnode <= SMALL
+	return p->debug || (g->nnode <= SMALL && !(p->opt && p->opt->brief))
 		|| pass->gives & (P_BOUND | P_LAYOUT | P_PLACED);
 }
 

@@ -14,6 +14,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* FIRST: predictions within the budget at a time until one is known. */
 enum { SHOWN = 11, FIRST = 2 };
@@ -158,6 +159,24 @@ list_open(struct search *s, int64_t *n, Arena *a)
 	return v;
 }
 
+/* The candidate, or the family that has to be known before; how many there are
+ * then. */
+static int
+add_item(const struct search *s, struct item wave[WAVE], int k,
+         struct auto_candidate *c)
+{
+	int64_t family = s->of_candidate[c - s->found->candidate];
+
+	if (s->family[family].known) {
+		wave[k++] = (struct item){ c, family };
+		return k;
+	}
+	family = families_first(s, family);
+	if (!is_in_wave(wave, k, family))
+		wave[k++] = (struct item){ NULL, family };
+	return k;
+}
+
 /* Of candidates v[0..n-1], those with host memory or those without. */
 static int
 fill_wave(struct search *s, struct item wave[WAVE], struct auto_candidate **v,
@@ -166,29 +185,19 @@ fill_wave(struct search *s, struct item wave[WAVE], struct auto_candidate **v,
 	double best = list_cutoff(s, 1, a), last = list_cutoff(s, SHOWN, a);
 	int k = 0;
 
-	for (int64_t i = 0; i < n && k < WAVE; i++) {
-		int64_t family = s->of_candidate[v[i] - s->found->candidate];
-
-		if (v[i]->config.offload != offload
-		    || !may_be_shown(v[i], s->predicts, best, last)
-		    || waits_for_other(s, v[i])
-		    || waits_for_point(s, v[i], v, n, best, last)
-		    || (points_serve(v[i])
-		        && is_curve_in_wave(s, wave, k, v[i])))
-			continue;
-		if (s->family[family].known) {
-			wave[k++] = (struct item){ v[i], family };
-			continue;
-		}
-		family = families_first(s, family);
-		if (!is_in_wave(wave, k, family))
-			wave[k++] = (struct item){ NULL, family };
-	}
+	for (int64_t i = 0; i < n && k < WAVE; i++)
+		if (v[i]->config.offload == offload
+		    && may_be_shown(v[i], s->predicts, best, last)
+		    && !waits_for_other(s, v[i])
+		    && !waits_for_point(s, v[i], v, n, best, last)
+		    && !(points_serve(v[i])
+		         && is_curve_in_wave(s, wave, k, v[i])))
+			k = add_item(s, wave, k, v[i]);
 	return k;
 }
 
 /* Before anything is known to fit, which tells what is slower: predictions
- * within the budget alone. */
+ * within the budget, and beside them others that may be as fast. */
 static int
 fill_first(struct search *s, struct item wave[WAVE], struct auto_candidate **v,
            int64_t n, Arena *a)
@@ -202,7 +211,26 @@ fill_first(struct search *s, struct item wave[WAVE], struct auto_candidate **v,
 		    && v[i]->bound <= NEAR * v[0]->bound
 		    && !is_curve_in_wave(s, wave, k, v[i]))
 			wave[k++] = (struct item){ .candidate = v[i] };
+	for (int64_t i = 0; i < n && k > 0 && k < WAVE; i++)
+		if (!points_serve(v[i]) && !v[i]->config.offload
+		    && v[i]->bound <= NEAR * v[0]->bound
+		    && !waits_for_other(s, v[i]))
+			k = add_item(s, wave, k, v[i]);
 	return k;
+}
+
+/* Points, which take longest, first. */
+static void
+order_wave(struct item wave[WAVE], int n)
+{
+	struct item own[WAVE];
+	int k = 0;
+
+	memcpy(own, wave, (size_t)n * sizeof *own);
+	for (int point = 1; point >= 0; point--)
+		for (int i = 0; i < n; i++)
+			if (points_serve(own[i].candidate) == point)
+				wave[k++] = own[i];
 }
 
 /* A plan without a budget that fits and recomputes nothing is that within
@@ -271,5 +299,7 @@ waves_next(struct search *s, struct item wave[WAVE], Arena *a)
 	v = list_open(s, &n, a);
 	k = fill_first(s, wave, v, n, a);
 	k = k > 0 ? k : fill_wave(s, wave, v, n, false, a);
-	return k > 0 ? k : fill_wave(s, wave, v, n, true, a);
+	k = k > 0 ? k : fill_wave(s, wave, v, n, true, a);
+	order_wave(wave, k);
+	return k;
 }

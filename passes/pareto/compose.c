@@ -39,7 +39,10 @@
 #include <math.h>
 #include <string.h>
 
-enum { BUCKETS = 4096, BOUND_BUCKETS = 1 << 16, BOUND_WORK = 1 << 22 };
+enum {
+	BUCKETS = 4096, BOUND_BUCKETS = 1 << 16, BOUND_WORK = 1 << 22,
+	HALVINGS = 8                    /* of the range of the bound, at most */
+};
 
 /* An answer for a part and all later parts. */
 struct curve_entry {
@@ -286,19 +289,22 @@ bound_top(const struct pareto_curve *v, int64_t memory)
 		return top;
 	for (int32_t k = 0; k < y->nfreeable; k++)
 		memory += (v->others + 1) * y->freeable[k].bytes;
-	while (top / 2 > memory)
+	for (int k = 0; k < HALVINGS && top / 2 > memory; k++)
 		top /= 2;
 	return top;
 }
 
+/* The nearer the top, the finer, and the fewer. */
 static int32_t
 bound_buckets(const struct pareto_curve *v)
 {
 	int32_t n = BOUND_WORK / v->y->n;
 
-	/* no more than there are amounts to tell apart */
 	if (n > BOUND_BUCKETS)
 		n = BOUND_BUCKETS;
+	for (int64_t top = v->top; top / 4 >= v->bound_top; top /= 4)
+		n /= 2;
+	/* no more than there are amounts to tell apart */
 	return n > v->bound_top / 64 ? (int32_t)(v->bound_top / 64) + 1 : n;
 }
 

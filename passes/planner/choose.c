@@ -280,7 +280,7 @@ recursive_top(const struct plan_selector *c)
 	int64_t least = pool_smallest(c->base)->live;
 
 	/* the search is long on large graphs, and composing as good */
-	if (c->curve && c->r->nnode > RECURSIVE_LARGE)
+	if (c->curve && (c->opt->brief || c->r->nnode > RECURSIVE_LARGE))
 		return least + least / 8;
 	return least + least / 2;
 }
