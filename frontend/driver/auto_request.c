@@ -394,9 +394,10 @@ is_of_search(const char *name, const char *value)
 {
 	static const char *const own[] = { "auto", "devices", "global-batch",
 		"json", "plan-time", "plan-only" };
-	static const char *const said[][2] = { { "dp", "auto" }, { "dp", "off" },
-		{ "dp", "1" }, { "tp", "1" }, { "zero", "auto" },
-		{ "halves", "auto" } };
+	static const char *const said[][2] = {
+		{ "dp", "auto" }, { "dp", "off" }, { "dp", "1" }, { "tp", "1" },
+		{ "zero", "auto" }, { "halves", "auto" },
+	};
 
 	for (size_t i = 0; i < sizeof own / sizeof *own; i++)
 		if (!strcmp(name, own[i]))

@@ -286,8 +286,8 @@ overlap_host_transfers(const Pass *p, Graph *g, const struct overlap_choice *c,
 
 /* room: bytes of the arena for host transfers, unplaced; 0: as many as fit
  * placed.  known: what was found for an equal graph; NULL: nothing.  If a step
- * takes `enough` seconds even with all transfers, these stay chosen, though they
- * do not fit.  Returns what is chosen; *all: every transfer runs beside
+ * takes `enough` seconds even with all transfers, these stay chosen, though
+ * they do not fit.  Returns what is chosen; *all: every transfer runs beside
  * computation. */
 static struct overlap_choice
 overlap_graph(const Pass *p, Graph *g, int64_t room,
