@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What plans of ZeRO's stages claim, beside closed formulas.
 
-    check_zero.py CKC GPT [states] [sent] [links] [groups] [messages] [exposed]
+    check_zero.py CKC GPT [states] [sent] [links] [groups] [messages] [exposed] [forms]
 
 states: bytes of a parameter in 16 bits with Adam, by stage, as in figure 1 of Rajbhandari et al.
 2020 (7.5B, 64 replicas: 120, 31.4, 16.6 and 1.9 GB), counted from the tensors of plans.  sent: a
@@ -9,7 +9,9 @@ step sends 2 (d - 1) / d elements a parameter, and 3 (d - 1) / d where all are g
 links: seconds of each transfer, inside nodes and between them.  groups: shards over nodes of eight
 (--zero-group), which are added up between nodes.  messages: neighbouring gathers, and neighbouring
 sums of shards, begin together.  exposed: most transfers are hidden, more budget never exposes more
-seconds but for a few percent, and plans replay.
+seconds but for a few percent, and plans replay.  forms: of steps that update in backward and
+those that do not, the faster one is planned; near the least budget of the latter, that is the
+former.
 """
 
 import math
@@ -200,6 +202,26 @@ class Check(PlanCheck):
                 )
                 lowest = min(lowest, seconds)
 
+    def forms(self):
+        sizes = "--layers", 6, "--hidden", 1024, "--heads", 4, "--vocab", 300, "--seq", 1024
+        model = self.model(*sizes)
+        flags = ["--dp", 2, "--dtype", "f32"]
+        off = [*flags, "--update-in-backward", "off"]
+        said = self.ask(model, *off, "--memory-budget", "1MB").stderr
+        least = int(re.search(r"works: (\d+) B", said)[1])
+        first = []
+        for k in 0, 1, 2, 4, 8, 16, 32:
+            budget = ["--memory-budget", f"{least + least * k // 400}B"]
+            seconds = {}
+            for form in "off", "on", "auto":
+                plan = self.plan(model, *flags, *budget, "--update-in-backward", form)
+                seconds[form] = plan["summary"]["exposed_seconds"]
+            fastest = min(seconds.values())
+            self.fault(seconds["auto"] <= fastest * (1 + 1e-9), f"{budget}: {seconds}")
+            first.append("on" if seconds["on"] < seconds["off"] else "off")
+        self.fault(len(set(first)) == 2, f"the faster forms: {first}")
+
 
 if __name__ == "__main__":
-    sys.exit(run_parts(Check, ["states", "sent", "links", "groups", "messages", "exposed"]))
+    parts = ["states", "sent", "links", "groups", "messages", "exposed", "forms"]
+    sys.exit(run_parts(Check, parts))
