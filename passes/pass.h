@@ -28,7 +28,8 @@ struct variant {
 	bool low_memory;                /* updates in backward, and no copies of
 	                                 * parameters that stay in memory */
 	bool offload_states;            /* optimizer states and master weights
-	                                 * in host memory */
+	                                 * in host memory, */
+	int64_t state_room;             /* ... of so many bytes; 0: no limit */
 	bool allow_refusal;             /* too small a budget is no error yet */
 	double below;                   /* seconds of the best form so far; 0:
 	                                 * none is known */

@@ -13,10 +13,26 @@
  */
 #include "passes/explore/variants.h"
 
+#include "passes/cost/cost.h"
 #include "passes/grad/grad.h"
+#include "passes/offload/offload.h"
 #include "runtime/support/number.h"
 
-enum { VARIANTS = 3 };
+/* Parts of all states that may be in host memory; of those of which more than
+ * enough are there, one in COARSE is tried. */
+enum { PARTS = 64, COARSE = 16 };
+
+/* What variants are made from, and what is known of them. */
+struct forms {
+	struct pass_walk *w;
+	Pass *p;
+	Graph *g;                       /* the best so far */
+	const Graph *before;            /* as it was before updates */
+	int64_t least[2];               /* budget that works without states in
+	                                 * host memory, about, or less if that
+	                                 * is known to work; by low memory */
+	int64_t bytes[PARTS + 1];       /* of states, by parts of them all */
+};
 
 bool
 plan_has_budget(const struct options *o)
@@ -43,25 +59,6 @@ has_offload_variant(const Pass *p)
 		&& o->optimizer != OPT_NONE && !o->forward_only;
 }
 
-/* Those that may be better than a step without, or in little time the one that
- * takes least memory; how many. */
-static int
-list_variants(const Pass *p, const Graph *g, struct variant v[VARIANTS])
-{
-	bool low = has_low_memory_variant(p, g), off = has_offload_variant(p);
-	bool all = !(low && off && p->opt->brief);
-	int n = 0;
-
-	if (low && all)
-		v[n++] = (struct variant){ .low_memory = true };
-	if (off && all)
-		v[n++] = (struct variant){ .offload_states = true };
-	if (low && off)
-		v[n++] = (struct variant){ .low_memory = true,
-			                   .offload_states = true };
-	return n;
-}
-
 static void
 swap_graphs(Graph *a, Graph *b)
 {
@@ -80,6 +77,12 @@ retire(Pass *p, Graph *g)
 		p->retired = g->arena;
 }
 
+static int64_t
+least_budget(const Pass *p)
+{
+	return p->planned.refused ? p->planned.minimum_peak : p->planned.budget;
+}
+
 /* Whether the variant planned last is better than that of `best`. */
 static bool
 is_better(const Pass *p, const struct planned *best)
@@ -89,12 +92,14 @@ is_better(const Pass *p, const struct planned *best)
 }
 
 /* Plan `trial`, the graph as it was before updates, as a variant; if that is
- * better it takes g's place. */
-static void
+ * better it takes g's place.  The smallest budget that works, if it is refused;
+ * else the budget. */
+static int64_t
 try_variant(struct pass_walk *w, Pass *p, Graph *g, Graph *trial,
             struct variant variant)
 {
 	struct planned best = p->planned;
+	int64_t least;
 	struct pass_walk again = *w;
 	Graph *worse = best.reference;
 
@@ -106,10 +111,11 @@ try_variant(struct pass_walk *w, Pass *p, Graph *g, Graph *trial,
 	pass_walk_reach(&again, p, trial, w->next);
 	w->number = again.number;
 	w->ok = again.ok;
+	least = least_budget(p);
 	if (!w->ok) {
 		if (p->planned.reference != best.reference)
 			graph_free(best.reference);
-		return;
+		return least;
 	}
 	if (is_better(p, &best)) {
 		swap_graphs(g, trial);
@@ -118,6 +124,7 @@ try_variant(struct pass_walk *w, Pass *p, Graph *g, Graph *trial,
 		p->planned = best;
 	}
 	graph_free(worse);
+	return least;
 }
 
 /* Nothing is faster than a step that neither recomputes nor waits. */
@@ -140,35 +147,129 @@ note_states_without_room(const Pass *p)
 	const struct planned *d = &p->planned;
 	char room[24];
 
-	if (d->nhost_state < d->nstate && !d->refused)
+	if (p->opt->host_memory && !p->variant.state_room
+	    && d->nhost_state < d->nstate && !d->refused)
 		diag_note(p->diag, "--host-memory %s: %u of %u optimizer "
 		          "states are offloaded",
 		          number_bytes(room, (double)p->opt->host_memory),
 		          d->nhost_state, d->nstate);
 }
 
+/* last: a refusal of this one is reported. */
+static int64_t
+try_form(struct forms *f, struct variant v, bool last)
+{
+	const struct planned *d = &f->p->planned;
+	Graph *trial = graph_clone(f->before);
+	int64_t least;
+
+	v.allow_refusal = !last || !d->refused;
+	if (!d->refused && !d->pareto_front)
+		v.below = d->exposed_sec;
+	least = try_variant(f->w, f->p, f->g, trial, v);
+	retire(f->p, trial);
+	return least;
+}
+
+static bool
+may_try(const struct forms *f)
+{
+	return f->w->ok && may_gain(f->p, f->g);
+}
+
+/* A lane carries them to the device and back in each step. */
+static bool
+may_gain_with(const struct forms *f, int64_t bytes)
+{
+	const struct planned *d = &f->p->planned;
+
+	return d->refused || d->pareto_front
+		|| device_host_seconds(device_of(f->g), (double)bytes)
+		   < d->exposed_sec;
+}
+
+/* Whether this part of the states is tried; least: what works without. */
+static bool
+is_tried(const struct forms *f, int part, int64_t least)
+{
+	const struct planned *d = &f->p->planned;
+	int64_t bytes = f->bytes[part];
+
+	if (f->p->opt->host_memory && bytes > f->p->opt->host_memory)
+		return false;
+	if (d->pareto_front || least <= d->budget)
+		return part % COARSE == 0;
+	return bytes > f->bytes[part - 1] && least - bytes <= d->budget;
+}
+
+/* With states in host memory, first the fewest that may be enough.  Which parts
+ * of them there are does not depend on the limit of host memory, which only rules
+ * them out, so that more of it is never slower. */
+static void
+try_states(struct forms *f, bool low, bool last)
+{
+	struct variant v = { .low_memory = low, .offload_states = true };
+	const int64_t most = f->p->opt->host_memory;
+	int64_t least = f->least[low];
+
+	for (int i = 1; i < PARTS && may_try(f)
+	     && may_gain_with(f, f->bytes[i]); i++) {
+		int64_t needs;
+
+		if (!is_tried(f, i, least))
+			continue;
+		v.state_room = f->bytes[i];
+		needs = try_form(f, v, false);
+		least = needs > f->p->planned.budget ? needs + f->bytes[i]
+			: needs;
+	}
+	v.state_room = 0;
+	if (may_try(f) && may_gain_with(f, f->bytes[PARTS])
+	    && (f->p->planned.refused || !most || f->bytes[PARTS] <= most))
+		try_form(f, v, last);
+}
+
+/* Of the form that is planned first. */
+static void
+find_parts(struct forms *f)
+{
+	Arena *scratch = arena_new();
+	int64_t all = offload_bytes(f->p, f->g, INT64_MAX, scratch);
+
+	for (int i = 0; i <= PARTS; i++)
+		f->bytes[i] = offload_bytes(f->p, f->g, all / PARTS * i,
+		                            scratch);
+	f->bytes[PARTS] = all;
+	arena_free(scratch);
+}
+
 void
 plan_variants(struct pass_walk *w, Pass *p, Graph *g)
 {
-	struct variant v[VARIANTS];
+	struct forms f = { .w = w, .p = p, .g = g };
 	Graph *before = NULL;
-	int n = 0;
+	bool low = false, off = false, all;
 
-	if (pass_walk_reach(w, p, g, pass_that_gives(P_UPD)))
-		n = list_variants(p, g, v);
-	if (n > 0)
-		before = graph_clone(g);
-	p->variant.allow_refusal = n > 0;
-	if (!pass_walk_reach(w, p, g, pass_that_gives(P_PLANNED) + 1))
-		n = 0;
-	for (int i = 0; i < n && w->ok && may_gain(p, g); i++) {
-		Graph *trial = graph_clone(before);
-
-		v[i].allow_refusal = i + 1 < n || !p->planned.refused;
-		if (!p->planned.refused && !p->planned.pareto_front)
-			v[i].below = p->planned.exposed_sec;
-		try_variant(w, p, g, trial, v[i]);
-		retire(p, trial);
+	if (pass_walk_reach(w, p, g, pass_that_gives(P_UPD))) {
+		low = has_low_memory_variant(p, g);
+		off = has_offload_variant(p);
+	}
+	/* in little time, what takes least memory */
+	all = !(low && off && p->opt->brief);
+	if (low || off)
+		f.before = before = graph_clone(g);
+	p->variant.allow_refusal = low || off;
+	if (pass_walk_reach(w, p, g, pass_that_gives(P_PLANNED) + 1)) {
+		f.least[false] = f.least[true] = least_budget(p);
+		if (off)
+			find_parts(&f);
+		if (low && all && may_try(&f))
+			f.least[true] = try_form(&f, (struct variant){
+				.low_memory = true }, !off);
+		if (off && all)
+			try_states(&f, false, !low);
+		if (off && low)
+			try_states(&f, true, true);
 	}
 	p->variant.allow_refusal = false;
 	note_states_without_room(p);

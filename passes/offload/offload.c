@@ -106,7 +106,7 @@ list_kept(const Graph *g, const bool *read, ValId *v)
 struct kept {
 	ValId v;
 	int64_t bytes;
-	bool state;
+	bool state, leaves;
 };
 
 static int
@@ -121,34 +121,62 @@ by_size(const void *a, const void *b)
 	return (x->v > y->v) - (x->v < y->v);
 }
 
-/* From the largest on; false: there is none of SMALL bytes. */
-static bool
-mark_kept(struct offload *o)
+/* All that may leave, and whether it does within so many bytes of host memory,
+ * from the largest on; how many, and *bytes that leave. */
+static uint32_t
+choose_kept(const Pass *p, const Graph *g, int64_t room, struct kept **kept,
+            int64_t *bytes, Arena *scratch)
 {
-	Graph *g = o->g;
-	const bool *read = values_read(g, o->p->scratch);
-	ValId *v = arena_array(o->p->scratch, g->nval, sizeof *v);
+	const bool *read = values_read(g, scratch);
+	ValId *v = arena_array(scratch, g->nval, sizeof *v);
 	uint32_t n = list_kept(g, read, v);
-	struct kept *s = arena_array(o->p->scratch, (size_t)n + 1, sizeof *s);
-	struct planned *d = &o->p->planned;
-	int64_t room = o->p->opt->host_memory
-		? o->p->opt->host_memory : INT64_MAX;
+	struct kept *s = arena_array(scratch, (size_t)n + 1, sizeof *s);
 
 	for (uint32_t i = 0; i < n; i++)
 		s[i] = (struct kept){ v[i], val_data_bytes(&g->val[v[i]]),
-			              g->val[v[i]].kind == V_STATE };
+			              g->val[v[i]].kind == V_STATE, false };
 	qsort(s, n, sizeof *s, by_size);
+	*bytes = 0;
 	for (uint32_t i = 0; i < n; i++) {
-		int64_t all = s[i].bytes + o->p->target->align;
+		int64_t all = s[i].bytes + p->target->align;
 
-		if (all > room)
-			continue;
-		room -= all;
-		g->val[s[i].v].host = true;
-		d->nhost_state++;
+		s[i].leaves = all <= room - *bytes;
+		if (s[i].leaves)
+			*bytes += all;
 	}
-	d->nstate = n;
+	*kept = s;
+	return n;
+}
+
+/* False: nothing leaves. */
+static bool
+mark_kept(struct offload *o)
+{
+	const struct options *opt = o->p->opt;
+	const int64_t most = opt->host_memory ? opt->host_memory : INT64_MAX;
+	const int64_t room = o->p->variant.state_room;
+	struct planned *d = &o->p->planned;
+	struct kept *s;
+	int64_t bytes;
+
+	d->nstate = choose_kept(o->p, o->g, room && room < most ? room : most,
+	                        &s, &bytes, o->p->scratch);
+	for (uint32_t i = 0; i < d->nstate; i++)
+		if (s[i].leaves) {
+			o->g->val[s[i].v].host = true;
+			d->nhost_state++;
+		}
 	return d->nhost_state > 0;
+}
+
+int64_t
+offload_bytes(const Pass *p, const Graph *g, int64_t room, Arena *scratch)
+{
+	struct kept *s;
+	int64_t bytes;
+
+	choose_kept(p, g, room, &s, &bytes, scratch);
+	return bytes;
 }
 
 /* Whether it rounds to 16 bits and does no more, perhaps as a loop. */

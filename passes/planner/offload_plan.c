@@ -38,9 +38,8 @@ enum {
 	                                 * keep-everything */
 	DOWN = 192, UP = 48,             /* most that are looked at */
 	BRIEF = 4,                      /* the same where time is short */
-	SIZES = 24,                     /* arenas of all sizes, where what ranks
+	SIZES = 24                      /* arenas of all sizes, where what ranks
 	                                 * send may hide clones */
-	BRIEF_SIZES = 6
 };
 
 int64_t
@@ -315,13 +314,12 @@ try_levels(struct offload_search *s, bool up)
 static void
 try_all_sizes(struct offload_search *s)
 {
-	const int n = s->p->opt->brief ? BRIEF_SIZES : SIZES;
-	int64_t step = selector_top(s->host) / n + 1;
+	int64_t step = selector_top(s->host) / SIZES + 1;
 	const struct known_plan *f, *last = NULL;
 
-	for (int k = 1; k < 2 * n && !watch_over(s->p->watch); k++) {
-		f = k < n ? selector_near(s->host, (n - k) * step)
-			: selector_known_set(s->from->c, 2 * n - k, n);
+	for (int k = 1; k < 2 * SIZES && !watch_over(s->p->watch); k++) {
+		f = k < SIZES ? selector_near(s->host, (SIZES - k) * step)
+			: selector_known_set(s->from->c, 2 * SIZES - k, SIZES);
 		if (f && f != last)
 			add_offloaded(s, f);
 		last = f;
