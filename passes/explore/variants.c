@@ -5,7 +5,8 @@
  *                 of parameters that stay in memory need not be made in each
  *                 step.  For --update-in-backward auto, and copies likewise.
  * offload states  Optimizer states in host memory free their bytes, but are
- *                 transferred in each step.  For --offload auto.
+ *                 transferred in each step, which takes long: some may be
+ *                 enough.  For --offload auto.
  *
  * A step without any of them is planned first.  If the budget makes it
  * recompute or wait, the others are planned, too, and the one whose step is
@@ -18,8 +19,8 @@
 #include "passes/offload/offload.h"
 #include "runtime/support/number.h"
 
-/* Parts of all states that may be in host memory; of those of which more than
- * enough are there, one in COARSE is tried. */
+/* Parts of all states, of which some may be in host memory.  From the fewest on
+ * that are enough, every COARSE-th number of parts is tried. */
 enum { PARTS = 64, COARSE = 16 };
 
 /* What variants are made from, and what is known of them. */
@@ -29,9 +30,9 @@ struct forms {
 	Graph *g;                       /* the best so far */
 	const Graph *before;            /* as it was before updates */
 	int64_t least[2];               /* budget that works without states in
-	                                 * host memory, about, or less if that
-	                                 * is known to work; by low memory */
-	int64_t bytes[PARTS + 1];       /* of states, by parts of them all */
+	                                 * host memory; by low memory */
+	int64_t bytes[PARTS];           /* of so many parts of the states; */
+	int64_t most;                   /* ... of all that have room */
 };
 
 bool
@@ -188,28 +189,27 @@ may_gain_with(const struct forms *f, int64_t bytes)
 		   < d->exposed_sec;
 }
 
-/* Whether this part of the states is tried; least: what works without. */
+/* Whether this part of the states is tried; least: the budget that works
+ * without. */
 static bool
 is_tried(const struct forms *f, int part, int64_t least)
 {
 	const struct planned *d = &f->p->planned;
 	int64_t bytes = f->bytes[part];
 
-	if (f->p->opt->host_memory && bytes > f->p->opt->host_memory)
+	/* curves have all */
+	if (d->pareto_front || bytes > f->most || bytes == f->bytes[part - 1])
 		return false;
-	if (d->pareto_front || least <= d->budget)
-		return part % COARSE == 0;
-	return bytes > f->bytes[part - 1] && least - bytes <= d->budget;
+	return least > d->budget ? least - bytes <= d->budget
+		: part % COARSE == 0;
 }
 
-/* With states in host memory, first the fewest that may be enough.  Which parts
- * of them there are does not depend on the limit of host memory, which only rules
- * them out, so that more of it is never slower. */
+/* With states in host memory, first the fewest that may be enough, at last all.
+ * The limit of host memory does not decide which parts there are. */
 static void
 try_states(struct forms *f, bool low, bool last)
 {
 	struct variant v = { .low_memory = low, .offload_states = true };
-	const int64_t most = f->p->opt->host_memory;
 	int64_t least = f->least[low];
 
 	for (int i = 1; i < PARTS && may_try(f)
@@ -224,8 +224,7 @@ try_states(struct forms *f, bool low, bool last)
 			: needs;
 	}
 	v.state_room = 0;
-	if (may_try(f) && may_gain_with(f, f->bytes[PARTS])
-	    && (f->p->planned.refused || !most || f->bytes[PARTS] <= most))
+	if (may_try(f) && may_gain_with(f, f->most))
 		try_form(f, v, last);
 }
 
@@ -234,12 +233,13 @@ static void
 find_parts(struct forms *f)
 {
 	Arena *scratch = arena_new();
+	int64_t limit = f->p->opt->host_memory;
 	int64_t all = offload_bytes(f->p, f->g, INT64_MAX, scratch);
 
-	for (int i = 0; i <= PARTS; i++)
+	for (int i = 0; i < PARTS; i++)
 		f->bytes[i] = offload_bytes(f->p, f->g, all / PARTS * i,
 		                            scratch);
-	f->bytes[PARTS] = all;
+	f->most = limit ? offload_bytes(f->p, f->g, limit, scratch) : all;
 	arena_free(scratch);
 }
 

@@ -598,7 +598,7 @@ offloaded_bytes(const Pass *p, const Graph *g)
 static bool
 offloads_masters(const Pass *p, const Graph *g)
 {
-	return pass_offloads_states(p)
+	return pass_offloads_states(p) && !p->variant.state_room
 		&& (!p->opt->host_memory || (double)p->opt->host_memory
 		                            >= offloaded_bytes(p, g));
 }

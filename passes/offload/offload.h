@@ -15,8 +15,8 @@ PassFn pass_offload;
 /* Bytes of device memory that states and float32 parameters of this graph,
  * which is laid out, would leave free in host memory, about. */
 int64_t offload_would_free(const Graph *, Arena *scratch);
-/* Bytes of states and float32 parameters of this graph that leave if host memory
- * has so much room. */
+/* Bytes of states and float32 parameters of this graph that leave if host
+ * memory has so much room. */
 int64_t offload_bytes(const Pass *, const Graph *, int64_t room,
                       Arena *scratch);
 

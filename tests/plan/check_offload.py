@@ -10,6 +10,7 @@ device moves a bytes to or from host memory in tau seconds.
 - tau <= f: everything leaves in time, so the arena needs the same few bytes for every L.
 - f < tau <= 2 f: the share f / tau of the layers leaves in time.  Each of the others is computed
   again once, from a neighbour that was kept or offloaded.
+- Of the states of an optimizer no more leave than the budget asks for (check_parts).
 - Short chains take no longer than the best of all choices (offload_oracle.py), for any tau, and
   the bound is no more than that, nor than the optimum with host memory as a fluid.
 
@@ -273,6 +274,37 @@ def random_graph(rng, most=30, size=64):
     return "graph @g {\n" + "\n".join(lines) + "\n\tloss %l\n}\n"
 
 
+def check_parts(p, layers=12, width=256):
+    """Of optimizer states no more go to host memory than the budget asks for: those bytes, to the
+    device and back, are the most that a step waits for.  One state more, and one of 64 parts of
+    them all, as parts are what is tried."""
+    kind, state = f"f32[{width},{width}]", 4 * width * width
+    names = ["x", *(f"v{k}" for k in range(layers))]
+    lines = [f"\tparam %w{k}: {kind}" for k in range(layers)]
+    lines += [f"\tinput %x: f32[8,{width}]"]
+    lines += [f"\t%v{k}: f32[8,{width}] = matmul %{names[k]}, %w{k}" for k in range(layers)]
+    lines += [f"\t%l: f32[] output = reduce_mean %{names[-1]} {{axes=[0,1], keepdims=0}}"]
+    model = p.write("g.ck", "graph @g {\n" + "\n".join(lines) + "\n\tloss %l\n}\n")
+    for rate in 1e9, 25e9:
+        options = "--device", p.write("device.json", device(rate)), "--optimizer", "adamw"
+        options = *options, "--update-in-backward", "off"
+        free, states = p.plan(model, *options), 2 * layers * state
+        for eighths in range(1, 8):
+            needs = states * eighths // 8
+            size = "--memory-budget", f"{free['peak_bytes'] - needs}B"
+            last = float("inf")
+            for limit in states // 4, states // 2, states, 4 * states:
+                host = "--offload", "auto", "--host-memory", f"{limit}B"
+                plan = p.plan(model, *options, *size, *host)
+                sec = plan["exposed_seconds"] if plan else last
+                what = f"{eighths} of 8 parts of states at {rate}, {limit} B of host memory"
+                p.expect(f"{what}: refused", plan or limit < needs + state + states / 64)
+                p.expect(f"{what}: {sec} s, {last} s with less", sec <= last * (1 + 1e-9))
+                last = sec
+            most = free["exposed_seconds"] + 2 * (needs + state + states / 64) / rate
+            p.expect(f"{what}: {last} s, not {most} s at most", last <= most)
+
+
 def check_random(p, count, seed):
     for k in range(count):
         rng = random.Random(seed * 100000 + k)
@@ -512,6 +544,7 @@ def main():
         check_everything(p, models)
         check_curves_of_ranks(p, seed)
         check_forward_again(p)
+        check_parts(p)
         check_random(p, count, seed)
         check_replay(p, min(count, len(PLACES)), seed)
         return report(p)
