@@ -277,7 +277,8 @@ def random_graph(rng, most=30, size=64):
 def check_parts(p, layers=12, width=256):
     """Of optimizer states no more go to host memory than the budget asks for: those bytes, to the
     device and back, are the most that a step waits for.  One state more, and one of 64 parts of
-    them all, as parts are what is tried."""
+    them all, as parts are what is tried.  In 16 bits ckc knows less well how many are enough, as
+    the step without any may have copies of weights."""
     kind, state = f"f32[{width},{width}]", 4 * width * width
     names = ["x", *(f"v{k}" for k in range(layers))]
     lines = [f"\tparam %w{k}: {kind}" for k in range(layers)]
@@ -285,9 +286,9 @@ def check_parts(p, layers=12, width=256):
     lines += [f"\t%v{k}: f32[8,{width}] = matmul %{names[k]}, %w{k}" for k in range(layers)]
     lines += [f"\t%l: f32[] output = reduce_mean %{names[-1]} {{axes=[0,1], keepdims=0}}"]
     model = p.write("g.ck", "graph @g {\n" + "\n".join(lines) + "\n\tloss %l\n}\n")
-    for rate in 1e9, 25e9:
+    for rate, dtype in (1e9, "f32"), (25e9, "f32"), (25e9, "bf16"):
         options = "--device", p.write("device.json", device(rate)), "--optimizer", "adamw"
-        options = *options, "--update-in-backward", "off"
+        options = *options, "--update-in-backward", "off", "--dtype", dtype
         free, states = p.plan(model, *options), 2 * layers * state
         for eighths in range(1, 8):
             needs = states * eighths // 8
@@ -297,10 +298,11 @@ def check_parts(p, layers=12, width=256):
                 host = "--offload", "auto", "--host-memory", f"{limit}B"
                 plan = p.plan(model, *options, *size, *host)
                 sec = plan["exposed_seconds"] if plan else last
-                what = f"{eighths} of 8 parts of states at {rate}, {limit} B of host memory"
+                what = f"{eighths} of 8 parts of states, {rate}, {dtype}, {limit} B of host memory"
                 p.expect(f"{what}: refused", plan or limit < needs + state + states / 64)
-                p.expect(f"{what}: {sec} s, {last} s with less", sec <= last * (1 + 1e-9))
-                last = sec
+                more = 1e-9 if dtype == "f32" else 0.15
+                p.expect(f"{what}: {sec} s, {last} s with less", sec <= last * (1 + more))
+                last = min(sec, last)
             most = free["exposed_seconds"] + 2 * (needs + state + states / 64) / rate
             p.expect(f"{what}: {last} s, not {most} s at most", last <= most)
 
