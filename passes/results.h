@@ -112,6 +112,8 @@ struct planned {
 	const struct slot_pair *pair;   /* faster than one plan for all slots;
 	                                 * NULL: none is known */
 	bool low_memory;                /* planned in that variant */
+	bool state_parts;               /* as few states as are enough are in
+	                                 * host memory */
 	struct pipeline *pipeline;      /* --pp: the stages; NULL: one step runs
 	                                 * the graph */
 };

@@ -148,8 +148,7 @@ note_states_without_room(const Pass *p)
 	const struct planned *d = &p->planned;
 	char room[24];
 
-	if (p->opt->host_memory && !p->variant.state_room
-	    && d->nhost_state < d->nstate && !d->refused)
+	if (!d->state_parts && d->nhost_state < d->nstate && !d->refused)
 		diag_note(p->diag, "--host-memory %s: %u of %u optimizer "
 		          "states are offloaded",
 		          number_bytes(room, (double)p->opt->host_memory),

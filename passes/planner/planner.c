@@ -417,6 +417,7 @@ plan_graph(Pass *p, Graph *g)
 	p->planned.reference = NULL;
 	p->planned.pair = NULL;
 	p->planned.low_memory = p->variant.low_memory;
+	p->planned.state_parts = p->variant.state_room > 0;
 	watch_begin(p->watch, p->opt->plan_sec);
 	if (!low_precision_check(p, g) || !set_workspace(p, g))
 		return false;
